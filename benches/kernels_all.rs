@@ -16,9 +16,9 @@ use kernels::testing::exec::profile::work;
 use kernels::testing::graph::record;
 use kernels::testing::kernel::format::random_block;
 use kernels::testing::kernel::random::Gen;
-use kernels::testing::lower;
-use kernels::testing::lower::pack::{level_f16, pack_f16, pack_q8};
-use kernels::testing::lower::primitive::Primitive;
+use kernels::testing::language;
+use kernels::testing::language::Primitive;
+use kernels::testing::norm::{level_f16, pack_f16, pack_q8};
 use kernels::{
     Class, Counts, Device, Executor, KvState, Lead, Plan, PlanOptions, Precision, RopeTable, SampleParams, Shape,
     StateKind, States, StepInput, Tensor, TensorBytes, Watch, Weight, Weights,
@@ -402,7 +402,7 @@ fn kernels(c: &mut Criterion) {
         layer::layers(c, &device, m);
     }
     let run = RUN.lock().expect("no panic");
-    let left: Vec<&str> = lower::variants().map(|variant| variant.name).filter(|name| !run.contains(name)).collect();
+    let left: Vec<&str> = language::variants().map(|variant| variant.name).filter(|name| !run.contains(name)).collect();
     println!(
         "{} variants were run; not run here: {}",
         run.len(),

@@ -5,7 +5,7 @@
 use crate::{compiled, files, root};
 use anyhow::{Context as _, ensure};
 use kernels::testing::kernel::compose::Shader;
-use kernels::testing::lower;
+use kernels::testing::language;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::io::{ErrorKind, Write as _};
@@ -71,7 +71,7 @@ pub fn run(browser: &Path, kernel: &str, parts: &[String]) -> anyhow::Result<boo
 /// Every shader that a browser can run, of these kernels and files.
 fn modules(texts: &[(String, String)], kernel: &str, parts: &[String]) -> Vec<Module> {
     let wanted: Vec<_> = texts.iter().filter(|(path, _)| files::is_wanted(path, parts)).collect();
-    let variants = lower::variants().filter(|variant| variant.name.contains(kernel));
+    let variants = language::variants().filter(|variant| variant.name.contains(kernel));
     let shaders = variants.flat_map(|variant| Shader::all(variant, &[0, 8, 32]));
     let shaders = shaders.chain(compiled::shaders(kernel));
     let modules = shaders.filter_map(|shader| shader.browser_source().map(|source| Module { shader, source }));

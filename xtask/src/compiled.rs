@@ -2,7 +2,7 @@
 //! more in them than in shaders that read their params: a division by zero, an index past an end.
 
 use kernels::Caps;
-use kernels::testing::cases::CASES;
+use kernels::testing::cases;
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::kernel::random::Gen;
 use std::collections::HashSet;
@@ -28,7 +28,8 @@ pub fn kinds() -> [(&'static str, Caps); 5] {
 /// that its kernel has in plans of many rows.
 pub fn shaders(kernel: &str) -> Vec<Shader> {
     let (mut all, mut known) = (vec![], HashSet::new());
-    let cases = CASES.iter().flat_map(|(_, make)| (0..SEEDS).map(move |seed| make(&mut Gen::new(seed)).compiled()));
+    let cases =
+        cases().into_iter().flat_map(|(_, make)| (0..SEEDS).map(move |seed| make(&mut Gen::new(seed)).compiled()));
     for case in cases {
         // A device with small bindings may refuse a case.
         let plans = kinds().into_iter().filter_map(|(_, caps)| case.planned(&caps, false).ok());

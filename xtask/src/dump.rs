@@ -8,10 +8,10 @@ use gguf::Gguf;
 use kernels::Executor;
 use kernels::Precision;
 use kernels::plan::{PlanOptions, Planned, plan};
-use kernels::testing::cases::CASES;
+use kernels::testing::cases;
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::kernel::random::Gen;
-use kernels::testing::lower;
+use kernels::testing::language;
 use model::{ModelFile, SessionOptions};
 use naga::back::spv;
 use sha2::{Digest as _, Sha256};
@@ -40,7 +40,7 @@ const ROW_COUNTS: [u32; 11] = [1, 2, 4, 8, 9, 17, 33, 64, 65, 200, 512];
 pub fn run(args: &Args) -> anyhow::Result<()> {
     std::fs::create_dir_all(&args.dump).with_context(|| args.dump.display().to_string())?;
     let mut plans = String::new();
-    let mut all: Vec<Shader> = lower::variants().flat_map(|variant| Shader::all(variant, &[0, 8, 32])).collect();
+    let mut all: Vec<Shader> = language::variants().flat_map(|variant| Shader::all(variant, &[0, 8, 32])).collect();
     let mut known: HashSet<Shader> = all.iter().cloned().collect();
     let mut note = |what: &str, planned: Planned| {
         let _ = writeln!(plans, "# {what}\n{planned}");
@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             }
         }
     };
-    for &(stem, make) in CASES {
+    for (stem, make) in cases() {
         for seed in 0..SEEDS {
             for (kind, caps) in kinds() {
                 let case = make(&mut Gen::new(seed));

@@ -94,12 +94,12 @@ pub fn origin<'a>(
 mod tests {
     use super::{all, origin, read};
     use kernels::testing::kernel::compose::Shader;
-    use kernels::testing::lower;
+    use kernels::testing::language;
 
     #[test]
     fn lines_of_a_shader_come_from_the_lines_of_its_files() {
         let files = read(&all().unwrap()).unwrap();
-        let shaders = lower::variants().flat_map(|variant| Shader::all(variant, &[0]));
+        let shaders = language::variants().flat_map(|variant| Shader::all(variant, &[0]));
         let shader = shaders.into_iter().find(|shader| shader.label() == "matmul_vec_tail f16").unwrap();
         let source = shader.source();
         let mut seen = vec![];

@@ -10,7 +10,8 @@ use kernels::plan::{PlanOptions, merge_rules, plan};
 use kernels::testing::kernel::Kernel;
 use kernels::testing::kernel::dispatch::When;
 use kernels::testing::kinds::card;
-use kernels::testing::lower::{attention, kernels, matmul};
+use kernels::testing::language::kernels;
+use kernels::testing::{attention, matmul};
 use kernels::{Caps, Class, Counts, KvState, Lead, Recorder, RopeTable, Shape, StateKind, Tensor, Weight, Weights};
 use kernels::{Executor, TensorBytes};
 use std::fmt::Write as _;
@@ -81,7 +82,7 @@ fn render() -> anyhow::Result<String> {
         experts,
     )?;
     text.push_str(
-        "\n## The ladder of products\n\nA product takes the first rung that serves it (`crates/kernels/src/lower/matmul/ladder.rs`).\n\n",
+        "\n## The ladder of products\n\nA product takes the first rung that serves it (`crates/kernels/src/matmul/ladder.rs`).\n\n",
     );
     text.push_str(
         "| kernel | domain | operand | needs at most | reason for its place |\n| --- | --- | --- | --- | --- |\n",
@@ -99,7 +100,7 @@ fn render() -> anyhow::Result<String> {
     }
     text.push_str(
         "\n## The ladder of attention\n\nAn attention takes the first rung that serves it \
-         (`crates/kernels/src/lower/attention/ladder.rs`).\n\n",
+         (`crates/kernels/src/attention/ladder.rs`).\n\n",
     );
     text.push_str("| kernel | domain | needs at most | reason for its place |\n| --- | --- | --- | --- |\n");
     for rung in &attention::ladder::LADDER {

@@ -6,7 +6,7 @@ mod ledger;
 use crate::{browser, compiled, lanes, mutate, races, root, shaders};
 use anyhow::Context as _;
 use kernels::testing::kernel::compose::Shader;
-use kernels::testing::lower;
+use kernels::testing::language;
 use kernels::testing::sweep::{self, Target};
 use kernels::{Agreement, Device, Limits, Select};
 use std::ops::RangeInclusive;
@@ -167,7 +167,7 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
 }
 
 fn compile(wanted: &str) -> anyhow::Result<bool> {
-    let variants = lower::variants().filter(|variant| variant.name.contains(wanted));
+    let variants = language::variants().filter(|variant| variant.name.contains(wanted));
     let mut shaders: Vec<_> = variants.flat_map(|variant| Shader::all(variant, &[0, 8, 32])).collect();
     anyhow::ensure!(!shaders.is_empty(), "no kernel's name contains {wanted:?}");
     shaders.extend(compiled::shaders(wanted));

@@ -56,18 +56,25 @@ mod caps;
 mod graph;
 #[macro_use]
 mod kernel;
+mod attention;
 mod device;
+mod elementwise;
 mod error;
 mod exec;
-mod lower;
+mod experts;
+mod language;
+mod matmul;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
+mod norm;
 pub mod ops;
 pub mod plan;
 mod platform;
+mod sampling;
 /// Parity cases, and the inside of the crate for tests. Requires the feature `testing`.
 #[cfg(feature = "testing")]
 pub mod testing;
+mod training;
 
 /// The crates whose types this crate takes: weight formats, cache types and masks.
 pub use {cpu_ref, gguf};

@@ -3,14 +3,14 @@
 
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::kernel::{Kernel, Needs, PEAK, Part, Scalar};
-use kernels::testing::lower::{self, kernels};
+use kernels::testing::language::{self, kernels};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use wgpu::naga::valid::{Capabilities, ValidationFlags, Validator};
 use wgpu::naga::{AddressSpace, Module, ScalarKind, StorageAccess, TypeInner, front::wgsl};
 
 fn shaders() -> impl Iterator<Item = Shader> {
-    lower::variants().flat_map(|variant| Shader::all(variant, &[0, 8, 32]))
+    language::variants().flat_map(|variant| Shader::all(variant, &[0, 8, 32]))
 }
 
 fn parse(shader: &Shader) -> Module {
@@ -30,7 +30,7 @@ fn every_shader_is_valid_and_takes_what_its_kernel_declares() {
         count_needs(&shader, &module, &mut most);
     }
     // The needs that the planner checks are exactly those that naga finds.
-    for variant in lower::variants() {
+    for variant in language::variants() {
         assert_eq!(variant.needs, most[variant.name], "{} (right: what its shaders take)", variant.name);
     }
 }
@@ -183,15 +183,17 @@ fn entries_carry_the_name_of_their_file_and_variants_that_of_their_kernel_but_fo
 #[test]
 fn one_variant_lets_an_element_differ_by_more_than_the_others() {
     const { assert!(PEAK <= 16.0, "a larger number for one variant stands beside the variant") };
-    let wider: Vec<_> =
-        lower::variants().filter(|variant| variant.peak != PEAK).map(|variant| (variant.name, variant.peak)).collect();
+    let wider: Vec<_> = language::variants()
+        .filter(|variant| variant.peak != PEAK)
+        .map(|variant| (variant.name, variant.peak))
+        .collect();
     assert_eq!(wider, [("attention_flash_512", 20.0)]);
 }
 
 /// Pieces for a slot that does not exist would be left out.
 #[test]
 fn variants_fill_the_slots_of_their_kernel_and_no_others() {
-    for variant in lower::variants() {
+    for variant in language::variants() {
         let slots =
             variant.kernel.wgsl.iter().filter_map(|part| if let Part::Slot(slot) = part { Some(*slot) } else { None });
         let filled = variant.fill.iter().map(|(slot, _)| *slot);
@@ -203,7 +205,7 @@ fn variants_fill_the_slots_of_their_kernel_and_no_others() {
 /// workgroups needs the helper.
 #[test]
 fn workgroup_numbers_go_through_the_grid_helper() {
-    for variant in lower::variants() {
+    for variant in language::variants() {
         let (helper, text) = (variant.includes("shared/grid.wgsl"), variant.kernel.main().1);
         let called = text.contains("workgroup_number(id, extents)");
         assert_eq!(helper, called, "{} includes the helper and calls it", variant.name);

@@ -1,7 +1,7 @@
 //! Plans as lowered for a device, run on the host: they round as the kernels do. Without rounding
 //! they give the same values as the recording.
 
-use kernels::testing::cases::CASES;
+use kernels::testing::cases;
 use kernels::testing::kernel::random::Gen;
 use kernels::testing::kinds::card;
 use kernels::{Caps, Class};
@@ -15,7 +15,7 @@ fn devices() -> [Caps; 2] {
 /// for the rounding of the plan.
 #[test]
 fn the_parts_of_a_plan_compute_what_was_recorded() {
-    for &(stem, make) in CASES {
+    for (stem, make) in cases() {
         for seed in 0..6 {
             let case = make(&mut Gen::new(seed));
             for caps in devices() {

@@ -12,8 +12,7 @@ use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use crate::session::{PrefillProgress, SessionOptions};
 use kernels::{
-    Agreement, Executor, Mirror, NotFinite, Outputs, Pending, Plan, Room, SampleParams, StateKind, States, StepInput,
-    Tap, Watch,
+    Agreement, Executor, Mirror, NotFinite, Pending, Plan, Room, SampleParams, StateKind, States, StepInput, Tap, Watch,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

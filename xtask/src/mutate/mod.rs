@@ -17,7 +17,7 @@ use excuses::Excuses;
 use faults::Fault;
 use kernels::testing::kernel::Variant;
 use kernels::testing::kernel::compose::Piece;
-use kernels::testing::lower;
+use kernels::testing::language;
 use kernels::testing::sweep::{self, Target};
 use kernels::{Class, Device, Limits, Select};
 use lines::Shaders;
@@ -322,7 +322,7 @@ fn units<'a>(composed: &'a [Subject], wanted: &Wanted<'_>) -> anyhow::Result<Vec
 /// the built text, where no line of another text would be found.
 fn as_built(path: &str, text: &str) -> anyhow::Result<()> {
     let mut built =
-        lower::variants().flat_map(Variant::pieces).filter(|(of, _)| path.strip_prefix("shaders/") == Some(of));
+        language::variants().flat_map(Variant::pieces).filter(|(of, _)| path.strip_prefix("shaders/") == Some(of));
     anyhow::ensure!(
         built.all(|(_, built)| *built == text),
         "{path} is not the text that this program was built with: build it again"

@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn every_excuse_has_a_reason_and_a_shader() {
-        let shaders = kernels::testing::lower::variants().flat_map(|variant| Shader::all(variant, &[0]));
+        let shaders = kernels::testing::language::variants().flat_map(|variant| Shader::all(variant, &[0]));
         let labels: Vec<_> = shaders.map(|shader| shader.label()).collect();
         for (n, (label, name, tag)) in EXCUSES.iter().enumerate() {
             assert!(reasons::of(tag).is_some() && labels.iter().any(|known| known == label), "{label} {name} {tag}");

@@ -26,7 +26,7 @@ impl Changed {
     /// file of its shaders. Weight formats are no part of a kernel.
     pub fn kernel(&self, variant: &Variant, stem: &str) -> bool {
         let declared = self.file(&variant.kernel.file.replace('\\', "/"));
-        let tested = self.file(&format!("crates/kernels/src/testing/cases/{stem}.rs"));
+        let tested = self.0.iter().any(|path| path.ends_with(&format!("/{stem}_case.rs")));
         declared || tested || variant.pieces().any(|(path, _)| self.file(&format!("shaders/{path}")))
     }
 }
@@ -40,7 +40,7 @@ fn git(root: &Path, args: &[&str]) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::{Changed, git};
-    use kernels::testing::lower;
+    use kernels::testing::language;
     use std::fs::write;
 
     #[test]
@@ -79,14 +79,14 @@ mod tests {
     fn a_kernel_changes_with_its_declaration_its_cases_and_its_files() {
         let of = |path: &str| {
             let changed = Changed([path.to_string()].into());
-            let variants = lower::variants().filter(|variant| ["softcap", "silu"].contains(&variant.name));
+            let variants = language::variants().filter(|variant| ["softcap", "silu"].contains(&variant.name));
             variants
                 .filter(|variant| changed.kernel(variant, variant.name))
                 .map(|variant| variant.name)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(of("crates/kernels/src/ops/softcap.rs"), ["softcap"]);
-        assert_eq!(of("crates/kernels/src/testing/cases/silu.rs"), ["silu"]);
+        assert_eq!(of("crates/kernels/src/elementwise/softcap.rs"), ["softcap"]);
+        assert_eq!(of("crates/kernels/src/elementwise/silu_case.rs"), ["silu"]);
         assert_eq!(of("shaders/elementwise/softcap.wgsl"), ["softcap"]);
         assert_eq!(of("shaders/shared/grid.wgsl").len(), 2);
         assert!(of("shaders/quant/q4_k.wgsl").is_empty() && of("README.md").is_empty());

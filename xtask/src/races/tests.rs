@@ -4,7 +4,7 @@ use super::finding::Finding;
 use super::machine::{Machine, Space};
 use super::program::Program;
 use kernels::testing::kernel::compose::Shader;
-use kernels::testing::lower;
+use kernels::testing::language;
 use kernels::testing::parity::calls::{Bound, Call};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
@@ -22,7 +22,7 @@ fn run(declared: &str, body: &str) -> (Option<Finding>, Vec<u32>) {
     let info = Validator::new(ValidationFlags::all(), Capabilities::all()).validate(&module);
     let info = info.unwrap_or_else(|e| panic!("{}", e.emit_to_string(&text)));
     let program = Program::new(&module, &info, SUBGROUP).unwrap();
-    let shader = lower::variants().flat_map(|variant| Shader::all(variant, &[0])).next().unwrap();
+    let shader = language::variants().flat_map(|variant| Shader::all(variant, &[0])).next().unwrap();
     let call = Call { shader, params: vec![], bindings: vec![Bound { buffer: 0, bytes: 0..256 }], grid: [1; 3] };
     let bytes = (0..64_u32).flat_map(u32::to_le_bytes).collect();
     let mut space = Space { buffers: vec![bytes], ..Space::default() };

@@ -1,7 +1,7 @@
 //! Pieces of shaders: the end of each head lists the names that the piece needs and the names that
 //! it gives.
 
-use super::Files;
+use super::{FAMILIES, Files};
 use std::collections::HashSet;
 
 /// True if a shader is a piece that is composed unchanged. Pieces of formats and state types are
@@ -118,13 +118,13 @@ pub struct Names {
     pub gives: Vec<String>,
 }
 
-/// The family of a piece that only this family's kernels may use.
+/// The family of a piece that kernels of this family and of later ones may use.
 fn family(path: &str) -> Option<&str> {
     path.strip_prefix("shaders/")?.split_once("/pieces/").map(|(family, _)| family)
 }
 
 /// Finds every piece whose head does not end with the names that it needs and gives, and every
-/// kernel that lists a piece from another family's folder.
+/// kernel that lists a piece from the folder of a later family.
 pub fn pieces(files: &Files, found: &mut Vec<String>) {
     let shaders = files.iter().filter(|(path, _)| path.starts_with("shaders/") && path.ends_with(".wgsl"));
     let all: Vec<_> = shaders
@@ -143,7 +143,7 @@ pub fn pieces(files: &Files, found: &mut Vec<String>) {
     strangers(files, found);
 }
 
-/// Finds kernels that list a piece of another family. Pieces that several families use belong in
+/// Finds kernels that list a piece of a later family. Pieces that no family has to itself belong in
 /// `shaders/shared/`.
 fn strangers(files: &Files, found: &mut Vec<String>) {
     for (path, text) in files.iter().filter_map(|(path, text)| Some((path, text.as_deref()?))) {
@@ -151,9 +151,10 @@ fn strangers(files: &Files, found: &mut Vec<String>) {
             let declaration = declaration.split("\n}").next().unwrap_or_default();
             let mut listed = declaration.split('"').filter(|part| part.ends_with(".wgsl"));
             let own = listed.next().and_then(|main| main.split('/').next()).unwrap_or_default();
-            for piece in listed.filter(|piece| family(&format!("shaders/{piece}")).is_some_and(|family| family != own))
-            {
-                found.push(format!("{path}: {piece} is a piece of another family"));
+            let place = |name: &str| FAMILIES.iter().position(|family| *family == name);
+            let later = |piece: &&str| family(&format!("shaders/{piece}")).is_some_and(|of| place(of) > place(own));
+            for piece in listed.filter(later) {
+                found.push(format!("{path}: {piece} is a piece of a later family"));
             }
         }
     }

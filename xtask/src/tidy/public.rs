@@ -5,8 +5,8 @@ use super::Files;
 
 const ROOT: &str = "crates/kernels/src/";
 
-/// The largest number of public items without the feature `testing`.
-const MOST: usize = 165;
+/// The largest number of public items without the feature `testing`. Macros hid two of them once.
+const MOST: usize = 167;
 
 const ITEMS: [&str; 9] = ["fn", "async", "unsafe", "struct", "enum", "trait", "type", "const", "static"];
 
@@ -46,8 +46,25 @@ fn module(files: &Files, folder: &str, name: &str) -> usize {
     [format!("{folder}{name}.rs"), format!("{inside}mod.rs")].iter().map(|file| of_file(files, file, &inside)).sum()
 }
 
+/// The names that a section of a family's list makes public: the function of each row, and what the
+/// braces of the row hold.
+fn listed(files: &Files, family: &str, section: &str) -> usize {
+    let Some(list) = files.get(&format!("{ROOT}{family}/mod.rs")).and_then(Option::as_deref) else { return 0 };
+    let section = list.split(&format!("\n            {section} {{\n")).nth(1).unwrap_or_default();
+    let section = section.split("\n            }").next().unwrap_or_default();
+    let braces = |row: &str| {
+        row.split_once('{').map_or(0, |(_, names)| names.split('}').next().unwrap_or_default().split(',').count())
+    };
+    section.lines().filter(|line| line.contains(": ")).map(|row| 1 + braces(row)).sum()
+}
+
 /// The names of a `pub use`, with the items of those that are modules.
 fn used(files: &Files, folder: &str, path: &str) -> usize {
+    match path.strip_prefix("crate::").map(|path| path.split("::").collect::<Vec<_>>()).as_deref() {
+        Some([family, "recorded", "*"]) => return listed(files, family, "operations"),
+        Some([family, "derivatives", "*"]) => return listed(files, family, "derivatives"),
+        _ => {}
+    }
     let (path, names) = path.rsplit_once("::").unwrap_or(("", path));
     let names = names.trim_matches(['{', '}', ' ', '\n']).split(',').map(str::trim).filter(|name| !name.is_empty());
     let of = match path.strip_prefix("crate::").unwrap_or(path) {

@@ -118,7 +118,7 @@ fn operations_without_one_of_their_files() {
         ("shaders/elementwise/add.wgsl", "// a"),
         ("shaders/elementwise/bench_read.wgsl", "// a"),
         ("shaders/matmul/bench_products.wgsl", "// a"),
-        ("crates/kernels/src/ops/add.rs", "//! A.\n\nkernel! {\n    cpu: cpu_ref::add,\n}\n"),
+        ("crates/kernels/src/elementwise/add.rs", "//! A.\n\nkernel! {\n    cpu: cpu_ref::add,\n}\n"),
         ("crates/cpu-ref/src/ops/add.rs", "//! A.\n"),
     ];
     assert_eq!(findings(stems, &all), 0);
@@ -139,15 +139,15 @@ fn shaders_outside_the_folders_of_families() {
     for path in ["shaders/a.wgsl", "shaders/other/a.wgsl", "shaders/norm/more/a.wgsl"] {
         assert_eq!(lone(path), 1, "{path}");
     }
-    let twice = [("shaders/norm/a.wgsl", "// a"), ("shaders/pack/a.wgsl", "// a")];
+    let twice = [("shaders/norm/a.wgsl", "// a"), ("shaders/matmul/a.wgsl", "// a")];
     assert_eq!(findings(|files, found| drop(shaders(files, found)), &twice), 1);
 }
 
 #[test]
-fn pieces_of_another_family() {
+fn pieces_of_a_later_family() {
     let kernel = |piece: &str| format!("//! A.\n\nkernel! {{\n    wgsl: [\"norm/a.wgsl\", \"{piece}\"],\n}}\n");
-    let count = |piece: &str| findings(pieces, &[("crates/kernels/src/ops/a.rs", &kernel(piece))]);
-    assert_eq!((count("norm/pieces/b.wgsl"), count("shared/b.wgsl"), count("pack/pieces/b.wgsl")), (0, 0, 1));
+    let count = |piece: &str| findings(pieces, &[("crates/kernels/src/norm/a.rs", &kernel(piece))]);
+    assert_eq!((count("norm/pieces/b.wgsl"), count("shared/b.wgsl"), count("matmul/pieces/b.wgsl")), (0, 0, 1));
 }
 
 #[test]

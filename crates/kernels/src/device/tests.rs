@@ -1,8 +1,6 @@
 //! Tests of requests that are too large for a device, and of a lost device.
 
-use super::Class;
-use super::Device;
-use super::{Limits, Select, Without};
+use super::{Class, Device, Limits, Select, Without};
 use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::exec::states::States;

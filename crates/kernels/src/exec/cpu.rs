@@ -11,7 +11,7 @@ use crate::graph::input::StepInput;
 use crate::graph::operation::{Operation, Reference};
 use crate::graph::record::{Node, Origin, Recorder, RopeTable, Stage};
 use crate::graph::tensor::{Counts, Input, Place, Shape, State, StateKind, Tensor, Weight};
-use crate::lower::primitive::Primitive;
+use crate::language::Primitive;
 use crate::plan::{PlanOptions, Planned, requested};
 use std::sync::Arc;
 

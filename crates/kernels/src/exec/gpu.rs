@@ -16,7 +16,7 @@ use crate::graph::input::StepInput;
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Place, Shape, StateKind, Tensor};
 use crate::kernel::dispatch::Arg;
-use crate::lower::primitive::Primitive;
+use crate::language::Primitive;
 use crate::plan::{PlanOptions, Planned, plan};
 use std::sync::Arc;
 

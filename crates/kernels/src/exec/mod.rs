@@ -28,7 +28,7 @@ use crate::exec::weights::Weights;
 use crate::graph::input::StepInput;
 use crate::graph::record::{Phase, Recorder};
 use crate::graph::tensor::Counts;
-use crate::lower::primitive::Primitive;
+use crate::language::Primitive;
 use crate::plan::{PlanOptions, Planned, plan};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

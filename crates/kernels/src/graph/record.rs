@@ -125,8 +125,8 @@ pub struct Dropped {
     pub tensor: u32,
 }
 
-/// A recording of operations, usually of type [`Op`](crate::ops::Op): append them, then pass it to
-/// an executor.
+/// A recording of operations, usually of type [`Op`](crate::language::Op): append them, then pass
+/// it to an executor.
 #[derive(Clone, Debug)]
 pub struct Recorder<O> {
     pub(crate) capacity: Counts,

@@ -291,3 +291,13 @@ impl KvState {
         Self { k, v, version: 0 }
     }
 }
+
+/// How a kernel that sums over rows counts them: the number in `step_rows`, and the first row.
+pub(crate) fn counted(shape: Shape) -> (u32, u32) {
+    match shape.lead {
+        Lead::Step => (0, 0),
+        Lead::Out => (1, 0),
+        Lead::OutFrom(first) => (1, first),
+        Lead::Fixed => panic!("a sum over the rows of {shape:?}, which no step counts"),
+    }
+}

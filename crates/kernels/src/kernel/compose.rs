@@ -1,8 +1,7 @@
 //! Composes the WGSL of a shader from a variant of a kernel and the pieces that its bindings need.
 
-use crate::kernel;
-use crate::kernel::format::FORMATS;
-use crate::kernel::{Access, Fill, Kernel, Scalar, Variant, format};
+use crate::kernel::format::{self, FORMATS};
+use crate::kernel::{self, Access, Fill, Kernel, Scalar, Variant};
 use cpu_ref::KvType;
 use gguf::GgmlType;
 use std::fmt::Write as _;

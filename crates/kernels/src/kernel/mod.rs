@@ -9,6 +9,8 @@ use crate::caps::Caps;
 
 #[macro_use]
 mod declare;
+#[macro_use]
+mod family;
 pub mod compose;
 pub mod dispatch;
 pub mod format;

@@ -11,7 +11,7 @@ use crate::exec::{Outputs, Pending, Plan, Watch};
 use crate::graph::input::StepInput;
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{State, StateKind};
-use crate::lower::primitive::Primitive;
+use crate::language::Primitive;
 use crate::plan::PlanOptions;
 use crate::platform;
 use std::ops::Range;

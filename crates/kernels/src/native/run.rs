@@ -226,7 +226,7 @@ pub fn add_weighted(
     dim: usize,
     shift: f32,
 ) -> Result<Vec<f32>, Error> {
-    if !(1..=ops::add_weighted::MOST).contains(&x.len()) {
+    if !(1..=crate::elementwise::add_weighted::MOST).contains(&x.len()) {
         return Err(argument("add_weighted", "the number of tensors is outside 1..=4"));
     }
     let mut call = Call::rows("add_weighted", on, base, dim)?;
@@ -298,7 +298,7 @@ pub fn argmax(on: impl Into<Executor>, x: &[f32], dim: usize) -> Result<Vec<u32>
 /// [`Error::Argument`] for a `k` outside 1..=[`ops::MAX_K`], [`Error::Shape`], and errors of
 /// the executor.
 pub fn top_k(on: impl Into<Executor>, x: &[f32], dim: usize, k: u32) -> Result<Vec<Vec<(u32, f32)>>, Error> {
-    if !(1..=ops::top_k::MAX_K).contains(&k) {
+    if !(1..=crate::sampling::top_k::MAX_K).contains(&k) {
         return Err(argument("top_k", "k is outside 1..=256"));
     }
     let mut call = Call::rows("top_k", on, x, dim)?;
@@ -316,7 +316,7 @@ pub struct Heads {
     pub heads: usize,
     /// A divisor of `heads`.
     pub kv_heads: usize,
-    /// A multiple of 4, at most [`ops::attention::MAX_HEAD_DIM`].
+    /// A multiple of 4, at most [`crate::ops::MAX_HEAD_DIM`].
     pub dim: usize,
     pub attend: ops::Attend,
 }
@@ -326,7 +326,8 @@ impl Heads {
         if self.kv_heads == 0 || self.heads == 0 || !self.heads.is_multiple_of(self.kv_heads) {
             return Err(argument(operation, "the kv heads do not divide the query heads"));
         }
-        if self.dim == 0 || !self.dim.is_multiple_of(4) || self.dim > ops::attention::MAX_HEAD_DIM as usize {
+        if self.dim == 0 || !self.dim.is_multiple_of(4) || self.dim > crate::attention::attention::MAX_HEAD_DIM as usize
+        {
             return Err(argument(operation, "the head dimension is not a multiple of 4 up to 512"));
         }
         Ok(())

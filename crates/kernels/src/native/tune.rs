@@ -5,12 +5,12 @@ mod probe;
 #[cfg(test)]
 mod tests;
 
+use crate::attention::{attention_decode, attention_decode_256};
 use crate::caps::table::{Table, Threshold};
 use crate::caps::{Caps, Class};
 use crate::device::Device;
 use crate::error::Error;
 use crate::exec::weights::Weights;
-use crate::lower::attention::{attention_decode, attention_decode_256};
 use crate::native::measure::WARM_UP;
 pub use probe::Shapes;
 use probe::{Layers, Planned, Probe};

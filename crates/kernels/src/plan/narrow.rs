@@ -1,26 +1,28 @@
 //! Gives products, and their derivatives by the rows, the operands that their kernels read: in 8
 //! bits, in f16, or unchanged.
 
+use crate::attention::attention_backward_kv::AttentionBackwardKv;
+use crate::attention::attention_backward_q::AttentionBackwardQ;
+use crate::attention::attention_lse::Attended;
+use crate::attention::tile32::Tile32;
+use crate::attention::{attention_backward_kv_flash, attention_backward_q_flash, attention_lse_flash};
 use crate::caps::Caps;
+use crate::experts::matmul_experts::MatmulExperts;
+use crate::experts::matmul_tile64_experts::{self, MatmulTile64Experts};
+use crate::experts::matmul_vec_q8_experts::{self, MatmulVecQ8Experts};
+use crate::experts::route::Routes;
 use crate::graph::operation::Operation;
 use crate::graph::record::{Origin, Stage, new_value as new};
 use crate::graph::tensor::{Element, Shape, Tensor};
-use crate::lower::attention::tile32;
-use crate::lower::matmul::ladder::{self, Problem, Rounding, Rounds};
-use crate::lower::matmul::matmul_input_tile128::{self, MatmulInputTile128};
-use crate::lower::matmul::matmul_tile64;
-use crate::lower::matmul::matmul_tile64_experts::{self, MatmulTile64Experts};
-use crate::lower::matmul::matmul_vec_q8_experts::{self, MatmulVecQ8Experts};
-use crate::lower::matmul::matmul_weight_tile128::{self, MatmulWeightTile128};
-use crate::lower::matmul::product::{Operand, Product};
-use crate::lower::pack::gather_slots::{GatherSlots, gathered_shapes};
-use crate::lower::pack::pack_f16::{PackF16, packed_shapes};
-use crate::lower::pack::pack_q8::{PackQ8, packed_shape};
-use crate::lower::{Lowered, Node};
-use crate::ops::Op;
-use crate::ops::backward::Backward;
-use crate::ops::matmul_experts::MatmulExperts;
-use crate::ops::route::Routes;
+use crate::language::{Backward, Lowered, Node, Op};
+use crate::matmul::ladder::{self, Problem, Rounding, Rounds};
+use crate::matmul::matmul_input_tile128::{self, MatmulInputTile128};
+use crate::matmul::matmul_tile64;
+use crate::matmul::matmul_weight_tile128::{self, MatmulWeightTile128};
+use crate::matmul::product::{Operand, Product};
+use crate::norm::gather_slots::{GatherSlots, gathered_shapes};
+use crate::norm::pack_f16::{PackF16, packed_shapes};
+use crate::norm::pack_q8::{PackQ8, packed_shape};
 use crate::plan::PlanOptions;
 use std::collections::HashMap;
 
@@ -178,7 +180,7 @@ pub fn narrow(
                 continue;
             }
             Lowered::Op(Op::Backward(op)) => {
-                let tiled = tile32::tiled(op, caps, |dy| made.halves(dy, stage, origins, &mut out));
+                let tiled = tiled(op, caps, |dy| made.halves(dy, stage, origins, &mut out));
                 out.push(tiled.map_or(node, |tiled| Node::of(tiled, stage)));
                 continue;
             }
@@ -215,4 +217,29 @@ pub fn narrow(
 fn problem(product: &Product, rounds: Rounds) -> Problem {
     let rounds = if product.exact || product.operand != Operand::F32 { Rounds::Never } else { rounds };
     Problem { w: product.w, rows: product.x.shape.rows, rounds }
+}
+
+/// The operation in tiles, if a kernel takes it on this device. `pack` gives the scales and the
+/// halves of a value.
+fn tiled(op: &Backward, caps: &Caps, mut pack: impl FnMut(Tensor) -> (Tensor, Tensor)) -> Option<Tile32> {
+    Some(match op {
+        Backward::AttentionLse(op) => attention_lse_flash::variant(&op.of, caps).map(|_| Tile32::Lse(op.clone()))?,
+        Backward::AttentionBackwardQ(op) => {
+            attention_backward_q_flash::variant(&op.of, caps)?;
+            let [(v_scales, v), (dy_scales, dy)] = [op.of.v, op.dy].map(|t| pack(t.flat()));
+            Tile32::Q {
+                op: AttentionBackwardQ { of: Attended { v, ..op.of }, dy, ..op.clone() },
+                scales: [v_scales, dy_scales],
+            }
+        }
+        Backward::AttentionBackwardKv(op) => {
+            attention_backward_kv_flash::variant(&op.of, caps)?;
+            let [(v_scales, v), (dy_scales, dy)] = [op.of.v, op.dy].map(|t| pack(t.flat()));
+            Tile32::Kv {
+                op: AttentionBackwardKv { of: Attended { v, ..op.of }, dy, ..op.clone() },
+                scales: [v_scales, dy_scales],
+            }
+        }
+        _ => return None,
+    })
 }

@@ -86,8 +86,10 @@ fn lives(steps: &[Step], origins: &[(Origin, Shape)], read_back: &[Tensor]) -> V
 mod tests {
     use crate::Recorder;
     use crate::caps::Caps;
+    use crate::elementwise::add::add;
+    use crate::elementwise::scale::scale;
     use crate::graph::tensor::{Counts, Lead, Shape, Weight};
-    use crate::ops::{add, matmul, scale};
+    use crate::matmul::matmul::matmul;
     use crate::plan::{PlanOptions, plan};
     use gguf::GgmlType;
 

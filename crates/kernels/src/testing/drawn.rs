@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::graph::operation::Operation;
 use crate::graph::tensor::Tensor;
 use crate::kernel::random::{Fill, Gen};
-use crate::testing::cases::CASES;
+use crate::testing::cases;
 use crate::testing::parity::{Case, MakeCase};
 use crate::testing::shrinking::Shrinking;
 use crate::testing::sweep::Outcome;
@@ -18,7 +18,7 @@ use std::fmt::{self, Debug, Formatter, Write as _};
 /// A case of an operation. Its `Debug` text is a Rust literal.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Drawn {
-    /// The stem of the operation in [`CASES`].
+    /// The stem of the operation in [`cases`].
     pub stem: &'static str,
     /// Whether kernels are portable.
     pub portable: bool,
@@ -50,7 +50,7 @@ impl Drawn {
 
     fn make(&self) -> MakeCase {
         let Self { stem, .. } = self;
-        CASES.iter().find(|(name, _)| name == stem).unwrap_or_else(|| panic!("{stem}: no operation has this stem")).1
+        cases().iter().find(|(name, _)| name == stem).unwrap_or_else(|| panic!("{stem}: no operation has this stem")).1
     }
 
     fn source(&self) -> Gen {
@@ -175,7 +175,7 @@ impl Draws {
     /// Draws cases of all operations.
     #[must_use]
     pub fn all() -> Self {
-        Self(CASES.iter().map(|(stem, _)| *stem).collect())
+        Self(cases().iter().map(|(stem, _)| *stem).collect())
     }
 }
 

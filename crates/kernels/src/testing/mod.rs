@@ -1,6 +1,6 @@
 //! Parity cases of every operation, and the sweep that draws and compares them.
 
-pub mod cases;
+mod cases;
 pub mod computed;
 pub mod drawn;
 pub mod fault;
@@ -10,6 +10,8 @@ pub mod parity;
 mod shrinking;
 pub mod sweep;
 pub mod wrong;
+
+pub use cases::cases;
 
 /// The kernels: declarations, shaders, formats.
 pub mod kernel {
@@ -21,9 +23,44 @@ pub mod graph {
     pub use crate::graph::*;
 }
 
-/// The operations that plans are made of, and their kernels.
-pub mod lower {
-    pub use crate::lower::*;
+/// What plans are made of: operations and kernels.
+pub mod language {
+    pub use crate::language::*;
+}
+
+/// The family `elementwise`.
+pub mod elementwise {
+    pub use crate::elementwise::*;
+}
+
+/// The family `sampling`.
+pub mod sampling {
+    pub use crate::sampling::*;
+}
+
+/// The family `norm`.
+pub mod norm {
+    pub use crate::norm::*;
+}
+
+/// The family `matmul`.
+pub mod matmul {
+    pub use crate::matmul::*;
+}
+
+/// The family `attention`.
+pub mod attention {
+    pub use crate::attention::*;
+}
+
+/// The family `experts`.
+pub mod experts {
+    pub use crate::experts::*;
+}
+
+/// The family `training`.
+pub mod training {
+    pub use crate::training::*;
 }
 
 /// Plans on a device or on the host.

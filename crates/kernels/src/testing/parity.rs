@@ -15,7 +15,7 @@ use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Lead, Shape, State, StateKind, Tensor, Weight};
 use crate::kernel::compose::Shader;
 use crate::kernel::random::Gen;
-use crate::lower::primitive::Primitive;
+use crate::language::Primitive;
 use crate::plan::{PlanOptions, Planned, Precision, Step};
 use gguf::GgmlType;
 use std::collections::HashSet;

@@ -13,11 +13,9 @@ use crate::graph::record::Node;
 use crate::kernel::compose::{Piece, Shader};
 use crate::kernel::random::Gen;
 use crate::kernel::{Access, PEAK};
-use crate::lower;
-use crate::lower::primitive::Primitive;
-use crate::ops::Op;
+use crate::language::{self, Op, Primitive};
 use crate::plan::Planned;
-use crate::testing::cases::CASES;
+use crate::testing::cases;
 use crate::testing::drawn::{Drawn, holds};
 use crate::testing::parity::{Agreed, Case, MakeCase};
 use gguf::GgmlType;
@@ -225,7 +223,7 @@ impl Target {
     /// When the file that declares a kernel has no case.
     #[must_use]
     pub fn all(caps: &Caps) -> Vec<Self> {
-        let (variants, cases) = (lower::variants().filter(|variant| variant.fits(caps)), CASES);
+        let (variants, cases) = (language::variants().filter(|variant| variant.fits(caps)), cases());
         let targets = variants.flat_map(|variant| {
             let file = variant.kernel.file;
             let stem = Path::new(file).file_stem().and_then(|s| s.to_str()).unwrap_or_default();

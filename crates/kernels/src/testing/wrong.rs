@@ -1,34 +1,41 @@
 //! Wrong parameters: the device gets another scale, window, epsilon or rotation than the oracles.
 
+use crate::attention::attention::{Attend, Attention};
+use crate::attention::attention_backward_kv::AttentionBackwardKv;
+use crate::attention::attention_backward_q::AttentionBackwardQ;
+use crate::attention::attention_lse::{Attended, AttentionLse};
 use crate::caps::Caps;
 use crate::device::Device;
+use crate::elementwise::add_weighted::{AddWeighted, RowWeights};
+use crate::elementwise::add_weighted_backward::AddWeightedBackward;
+use crate::elementwise::dropout::Dropout;
+use crate::elementwise::geglu::Geglu;
+use crate::elementwise::scale::Scale;
+use crate::elementwise::softcap::Softcap;
+use crate::elementwise::softcap_backward::SoftcapBackward;
 use crate::error::Error;
+use crate::experts::matmul_experts::MatmulExperts;
+use crate::experts::matmul_experts_input::MatmulExpertsInput;
+use crate::experts::route::Route;
+use crate::experts::route_backward::RouteBackward;
 use crate::graph::operation::Operation;
 use crate::graph::record::{Origin, Recorder, RopeTable};
 use crate::graph::tensor::Input;
 use crate::kernel::compose::Shader;
-use crate::lower::primitive::Primitive;
-use crate::ops::Op;
-use crate::ops::add_weighted::{AddWeighted, RowWeights};
-use crate::ops::attention::{Attend, Attention};
-use crate::ops::backward::{
-    Adamw, AdamwSpec, AddWeightedBackward, Attended, AttentionBackwardKv, AttentionBackwardQ, AttentionLse, Backward,
-    GaussianTopKBackward, MatchRmsBackward, MatmulExpertsInput, RmsNormBackward, RmsNormWeightBackward, RouteBackward,
-    SoftcapBackward,
-};
-use crate::ops::dropout::Dropout;
-use crate::ops::embed::Embed;
-use crate::ops::gaussian_top_k::GaussianTopK;
-use crate::ops::geglu::Geglu;
-use crate::ops::match_rms::MatchRms;
-use crate::ops::matmul_experts::MatmulExperts;
-use crate::ops::rms_norm::RmsNorm;
-use crate::ops::route::Route;
-use crate::ops::scale::Scale;
-use crate::ops::softcap::Softcap;
+use crate::language::{Backward, Op, Primitive};
+use crate::matmul::embed::Embed;
+use crate::norm::gaussian_top_k::GaussianTopK;
+use crate::norm::gaussian_top_k_backward::GaussianTopKBackward;
+use crate::norm::match_rms::MatchRms;
+use crate::norm::match_rms_backward::MatchRmsBackward;
+use crate::norm::rms_norm::RmsNorm;
+use crate::norm::rms_norm_backward::RmsNormBackward;
 use crate::plan::{Planned, plan};
 use crate::testing::parity::Case;
 use crate::testing::sweep::Outcome;
+use crate::training::adamw::Adamw;
+use crate::training::rms_norm_weight_backward::RmsNormWeightBackward;
+use cpu_ref::AdamwSpec;
 use cpu_ref::Mask;
 use std::collections::{BTreeMap, HashSet};
 

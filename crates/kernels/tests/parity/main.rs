@@ -7,14 +7,14 @@ mod wrongs;
 
 use cpu_ref::KvType;
 use gguf::GgmlType;
-use kernels::testing::cases::CASES;
+use kernels::testing::cases;
 use kernels::testing::drawn::{self, Drawn, Draws};
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::kernel::random::Gen;
 use kernels::testing::kernel::split::parts;
 use kernels::testing::kinds::kinds;
-use kernels::testing::lower::matmul::matmul_vec_q8::matmul_q8;
-use kernels::testing::lower::pack::pack_q8::pack_q8;
+use kernels::testing::matmul::matmul_vec_q8::matmul_q8;
+use kernels::testing::norm::pack_q8::pack_q8;
 use kernels::testing::parity::Case;
 use kernels::testing::sweep::{self, Outcome, Target};
 use kernels::{Caps, Device, Executor, Limits, PlanOptions, Precision, Select, StateKind, ops};
@@ -104,7 +104,7 @@ fn cases_that_once_failed_and_random_cases_match_their_oracles() {
 #[test]
 fn kernels_compiled_for_their_params_match_their_oracles() {
     let mut compiled = HashSet::new();
-    for &(stem, make) in CASES {
+    for (stem, make) in cases() {
         for seed in 0..8 {
             let case = make(&mut Gen::new(seed)).compiled();
             let of = |shaders: Vec<Shader>| {

@@ -3,7 +3,7 @@
 use super::held::{SUBGROUPS, cooperating, exchanging, wrong};
 use super::{Staging, Trial, cooperative};
 use kernels::testing::kinds::card;
-use kernels::testing::lower;
+use kernels::testing::language;
 use kernels::testing::parity::Case;
 use kernels::testing::sweep::Target;
 use kernels::{Caps, Class};
@@ -38,7 +38,7 @@ fn every_variant_with_cooperative_matrices_is_computed_in_every_staging_and_cach
     let targets = cooperative(&cooperating());
     let names: BTreeSet<_> = targets.iter().map(|target| target.shader.variant.name).collect();
     let all: BTreeSet<_> =
-        lower::variants().filter(|variant| variant.kernel.cooperative()).map(|variant| variant.name).collect();
+        language::variants().filter(|variant| variant.kernel.cooperative()).map(|variant| variant.name).collect();
     assert_eq!(names, all);
     let kernels: BTreeSet<_> = targets.iter().map(|target| target.shader.variant.kernel.name).collect();
     for kernel in COOPERATIVE {

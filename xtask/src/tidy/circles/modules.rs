@@ -71,6 +71,9 @@ fn end_of_item(tokens: &[&str], mut at: usize) -> usize {
     at
 }
 
+/// What the file of a family ends with: its list declares the modules.
+const FAMILY: &str = "! { family! }";
+
 impl<'a> Tree<'a> {
     /// The modules below `lib.rs`, without tests.
     pub fn new(files: &'a BTreeMap<&'a str, &'a str>) -> Self {
@@ -97,9 +100,22 @@ impl<'a> Tree<'a> {
     /// Adds the module of a file, if the file exists, and its submodules.
     fn open(&mut self, path: &str, folder: String, parent: usize) -> Option<usize> {
         let (file, text) = self.files.get_key_value(path)?;
-        let module = self.module(file, folder, parent);
+        let module = self.module(file, folder.clone(), parent);
         self.read(module, &tokens(text));
+        if text.contains(FAMILY) {
+            self.family(module, &folder);
+        }
         Some(module)
+    }
+
+    /// Adds the files of a family, whose list declares all modules of its folder. Cases are tests.
+    fn family(&mut self, module: usize, folder: &str) {
+        let beside = |path: &&'a str| path.strip_prefix(folder)?.strip_suffix(".rs").filter(|stem| !stem.contains('/'));
+        let stems: Vec<&str> = self.files.keys().filter_map(beside).collect();
+        for stem in stems.into_iter().filter(|stem| *stem != "mod" && !stem.ends_with("_case")) {
+            let child = self.open(&format!("{folder}{stem}.rs"), format!("{folder}{stem}/"), module);
+            self.modules[module].children.extend(child.map(|child| (stem, child)));
+        }
     }
 
     /// Reads `mod name;` or `mod name { .. }` at `at` and returns its end.

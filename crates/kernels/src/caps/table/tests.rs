@@ -1,20 +1,17 @@
 //! Tables are saved and read back, and plans follow them.
 
 use super::*;
-use crate::Caps;
-use crate::Recorder;
-use crate::TensorBytes;
-use crate::Weights;
+use crate::attention::{self, attention_decode_case, attention_decode_split_case, merge_matmul_vec_case};
 use crate::device::executor::Executor;
-use crate::graph::tensor::Counts;
-use crate::graph::tensor::Lead;
-use crate::graph::tensor::Shape;
+use crate::graph::tensor::{Counts, Lead, Shape};
 use crate::kernel::Kernel;
-use crate::lower::attention;
-use crate::ops::matmul;
-use crate::plan::plan;
-use crate::plan::{PlanOptions, Precision};
-use crate::testing::cases;
+use crate::matmul::matmul::matmul;
+use crate::matmul::{
+    matmul_rows8_case, matmul_rows8_group_case, matmul_vec_norm_case, matmul_vec_q8_case, norm_add_matmul_vec_case,
+    norm_pack_matmul_vec_case, norm_pack_matmul_vec_glu_case,
+};
+use crate::plan::{PlanOptions, Precision, plan};
+use crate::{Caps, Recorder, TensorBytes, Weights};
 use gguf::GgmlType;
 
 const USUAL: Table = Table::usual(Class::Discrete, true);
@@ -133,7 +130,7 @@ fn attention_is_right_by_any_table() {
     let split = |workgroups| Table { decode_keys: 0, split_workgroups: workgroups, ..USUAL };
     holds(
         &attention::attention_decode::ATTENTION_DECODE,
-        cases::attention_decode::case,
+        attention_decode_case::case,
         0..6,
         &[USUAL, split(1), split(7), split(4096), Table { decode_keys: 100, ..USUAL }],
     );
@@ -144,7 +141,7 @@ fn attention_of_shared_keys_is_right_by_parts_of_several_tiles() {
     let split = |workgroups| Table { split_workgroups: workgroups, ..USUAL };
     holds(
         &attention::attention_decode_split::ATTENTION_DECODE_SPLIT,
-        cases::attention_decode_split::case,
+        attention_decode_split_case::case,
         0..6,
         &[USUAL, split(1), split(12)],
     );
@@ -154,8 +151,8 @@ fn attention_of_shared_keys_is_right_by_parts_of_several_tiles() {
 fn a_product_with_the_norm_behind_it_is_right_in_one_kernel_and_in_two() {
     let columns = |norm_columns| Table { norm_columns, ..USUAL };
     holds(
-        &crate::lower::matmul::matmul_vec_norm::MATMUL_VEC_NORM,
-        cases::matmul_vec_norm::case,
+        &crate::matmul::matmul_vec_norm::MATMUL_VEC_NORM,
+        matmul_vec_norm_case::case,
         0..4,
         &[columns(16), columns(0)],
     );
@@ -172,14 +169,14 @@ fn products_are_right_by_any_table() {
     tables.extend(extremes());
     let device = crate::device::tests::device();
     let all: [(&str, crate::testing::parity::MakeCase); 8] = [
-        ("matmul_vec_q8", cases::matmul_vec_q8::case),
-        ("matmul_vec_norm", cases::matmul_vec_norm::case),
-        ("matmul_rows8", cases::matmul_rows8::case),
-        ("matmul_rows8_group", cases::matmul_rows8_group::case),
-        ("norm_pack_matmul_vec", cases::norm_pack_matmul_vec::case),
-        ("norm_pack_matmul_vec_glu", cases::norm_pack_matmul_vec_glu::case),
-        ("norm_add_matmul_vec", cases::norm_add_matmul_vec::case),
-        ("merge_matmul_vec", cases::merge_matmul_vec::case),
+        ("matmul_vec_q8", matmul_vec_q8_case::case),
+        ("matmul_vec_norm", matmul_vec_norm_case::case),
+        ("matmul_rows8", matmul_rows8_case::case),
+        ("matmul_rows8_group", matmul_rows8_group_case::case),
+        ("norm_pack_matmul_vec", norm_pack_matmul_vec_case::case),
+        ("norm_pack_matmul_vec_glu", norm_pack_matmul_vec_glu_case::case),
+        ("norm_add_matmul_vec", norm_add_matmul_vec_case::case),
+        ("merge_matmul_vec", merge_matmul_vec_case::case),
     ];
     let mut shaders = vec![std::collections::BTreeSet::new(); tables.len()];
     for (name, make) in all {
@@ -194,9 +191,9 @@ fn products_are_right_by_any_table() {
     }
     // Where the device can run the kernel of a threshold, the threshold must change the choice.
     let chosen: [(&str, &Kernel); 4] = [
-        ("vec_columns", &crate::lower::matmul::matmul_vec_q8::MATMUL_VEC_Q8),
-        ("prologue_columns", &crate::lower::matmul::norm_pack_matmul_vec::NORM_PACK_MATMUL_VEC),
-        ("glu_prologue_columns", &crate::lower::matmul::norm_pack_matmul_vec_glu::NORM_PACK_MATMUL_VEC_GLU),
+        ("vec_columns", &crate::matmul::matmul_vec_q8::MATMUL_VEC_Q8),
+        ("prologue_columns", &crate::matmul::norm_pack_matmul_vec::NORM_PACK_MATMUL_VEC),
+        ("glu_prologue_columns", &crate::matmul::norm_pack_matmul_vec_glu::NORM_PACK_MATMUL_VEC_GLU),
         ("window_keys", &attention::attention_decode_window::ATTENTION_DECODE_WINDOW),
     ];
     for (name, _) in chosen.into_iter().filter(|(_, kernel)| kernel.fits(device.caps())) {

@@ -1,9 +1,8 @@
 //! Tests of pipelines built by several threads, in advance, and from the bytes of another device.
 
 use super::*;
-use crate::device::Limits;
-use crate::device::Select;
 use crate::device::tests::device;
+use crate::device::{Limits, Select};
 use crate::native::run;
 use crate::platform::block_on;
 
@@ -14,7 +13,8 @@ fn fresh() -> Device {
 
 /// The first variant of some small kernels.
 fn few() -> Vec<Shader> {
-    let named = crate::lower::variants().filter(|variant| ["add", "scale", "silu", "softcap"].contains(&variant.name));
+    let named =
+        crate::language::variants().filter(|variant| ["add", "scale", "silu", "softcap"].contains(&variant.name));
     named.map(|variant| Shader::all(variant, &[0]).remove(0)).collect()
 }
 

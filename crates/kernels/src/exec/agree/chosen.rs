@@ -1,12 +1,12 @@
 //! Some rows of a step, which the host computes in place of all rows.
 
+use crate::attention::attention::{Attention, Keys};
 use crate::graph::input::StepInput;
 use crate::graph::record::Node;
 use crate::graph::tensor::{Element, Lead, Shape, State, Tensor};
-use crate::lower::pack::pack_f16::{in_rows, put_rows};
-use crate::lower::primitive::Primitive;
-use crate::ops::attention::{Attention, Keys};
-use crate::ops::{Ids, Op};
+use crate::language::{Op, Primitive};
+use crate::matmul::embed::Ids;
+use crate::norm::pack_f16::{in_rows, put_rows};
 
 /// Steps of more rows are compared in [`ROWS`] rows.
 const MOST: u32 = 64;
@@ -251,9 +251,9 @@ fn cached(attention: &Attention) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elementwise::scale::scale;
     use crate::graph::record::{Recorder, Stage};
     use crate::graph::tensor::Counts;
-    use crate::ops::scale;
 
     fn step(rows: u32) -> StepInput {
         StepInput { positions: (0..rows).collect(), sequences: vec![0; rows as usize], ..StepInput::default() }

@@ -8,7 +8,7 @@ use crate::graph::host::Store;
 use crate::graph::input::StepInput;
 use crate::graph::record::Node;
 use crate::graph::tensor::{Place, State, StateKind, Weight};
-use crate::lower::primitive::Primitive;
+use crate::language::Primitive;
 use cpu_ref::KvType;
 
 /// Rows of a state from which its drawn rows are mixed.

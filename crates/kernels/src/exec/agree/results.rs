@@ -6,9 +6,8 @@ use crate::graph::operation::{Operation, Reference};
 use crate::graph::record::Node;
 use crate::graph::tensor::{Element, Lead, State, StateKind, Tensor};
 use crate::kernel::PEAK;
-use crate::lower::pack::pack_f16::unpacked;
-use crate::lower::primitive::Primitive;
-use crate::ops::Op;
+use crate::language::{Op, Primitive};
+use crate::norm::pack_f16::unpacked;
 
 /// What the dispatches of one operation wrote on the device.
 pub(super) struct Results {
@@ -151,14 +150,16 @@ pub(crate) fn of_state(kind: StateKind, expected: &[u8], got: &[u8]) -> Differen
 #[cfg(test)]
 mod tests {
     use super::{PEAK, Results};
+    use crate::elementwise::add::add;
+    use crate::elementwise::geglu::geglu;
     use crate::graph::host::{Host, Store};
     use crate::graph::record::Recorder;
     use crate::graph::tensor::{Counts, Lead, Shape, State, StateKind, Weight};
     use crate::kernel::random::Gen;
-    use crate::lower::matmul::matmul_vec_q8::matmul_q8;
-    use crate::lower::pack::pack_q8::pack_q8;
-    use crate::lower::primitive::Primitive;
-    use crate::ops::{add, geglu, rms_norm};
+    use crate::language::Primitive;
+    use crate::matmul::matmul_vec_q8::matmul_q8;
+    use crate::norm::pack_q8::pack_q8;
+    use crate::norm::rms_norm::rms_norm;
     use crate::testing::parity::Case;
     use gguf::GgmlType;
 

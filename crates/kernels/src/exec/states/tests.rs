@@ -2,19 +2,15 @@
 
 use super::*;
 use crate::Recorder;
+use crate::attention::attention::{Attend, attention};
+use crate::attention::kv_append::kv_append;
 use crate::device::tests::device;
 use crate::exec::Watch;
 use crate::exec::weights::Weights;
 use crate::graph::input::StepInput;
-use crate::graph::tensor::Counts;
-use crate::graph::tensor::KvState;
-use crate::graph::tensor::Lead;
-use crate::graph::tensor::Shape;
+use crate::graph::tensor::{Counts, KvState, Lead, Shape};
 use crate::kernel::random::Gen;
-use crate::ops::Attend;
-use crate::ops::attention;
-use crate::ops::kv_append;
-use crate::ops::matmul;
+use crate::matmul::matmul::matmul;
 use crate::plan::PlanOptions;
 use cpu_ref::KvType;
 use cpu_ref::Mask;

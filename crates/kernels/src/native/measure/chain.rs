@@ -12,7 +12,7 @@ use crate::exec::{Plan, Watch};
 use crate::graph::input::StepInput;
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Lead, Shape, Tensor};
-use crate::lower::primitive::Primitive;
+use crate::language::Primitive;
 use crate::ops;
 use crate::plan::PlanOptions;
 use crate::platform::block_on;

@@ -3,12 +3,12 @@
 
 use super::call::{Call, argument};
 use super::{Heads, Matrix};
+use crate::attention::attention_lse::Attended;
 use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::graph::record::RopeTable;
 use crate::graph::tensor::Input;
-use crate::ops;
-use crate::ops::backward::{self, Attended};
+use crate::ops::{self, backward};
 use cpu_ref::Mask;
 
 /// dx\[t\] = dy\[t\] w, the derivative of [`matmul`](super::matmul) by its rows; `dy` has rows of
@@ -232,7 +232,7 @@ pub fn add_weighted_backward(
     dim: usize,
     shift: f32,
 ) -> Result<(Vec<Vec<f32>>, Vec<f32>), Error> {
-    if !(1..=ops::add_weighted::MOST).contains(&x.len()) {
+    if !(1..=crate::elementwise::add_weighted::MOST).contains(&x.len()) {
         return Err(argument("add_weighted_backward", "the number of tensors is outside 1..=4"));
     }
     let mut call = Call::rows("add_weighted_backward", on, dy, dim)?;
@@ -286,7 +286,15 @@ pub fn attention_backward(
         [Input::Numbers, Input::Firsts, Input::Spans, Input::Rows].map(|input| rec.input(input));
     let ends = if attend.mask == Mask::Bidirectional { rec.input(Input::Ends) } else { positions };
     let y = rec.make(q.shape);
-    rec.push(ops::Attention { q, keys: ops::Keys::Step { k, v, firsts }, kv_heads, attend, positions, ends, y });
+    rec.push(ops::Attention {
+        q,
+        keys: crate::attention::attention::Keys::Step { k, v, firsts },
+        kv_heads,
+        attend,
+        positions,
+        ends,
+        y,
+    });
     let of = Attended { q, k, v, kv_heads, attend, spans, step_rows };
     let lse = backward::attention_lse(rec, of);
     let stats = backward::attention_delta(rec, y, dy, lse);

@@ -9,7 +9,7 @@ use crate::exec::weights::{TensorBytes, Weights};
 use crate::graph::input::StepInput;
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Lead, Shape, StateKind, Tensor, Weight};
-use crate::lower::primitive::Primitive;
+use crate::language::Primitive;
 use crate::plan::PlanOptions;
 use std::sync::Arc;
 

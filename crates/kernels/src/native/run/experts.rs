@@ -4,14 +4,13 @@ use super::Matrix;
 use super::call::{Call, argument};
 use crate::device::executor::Executor;
 use crate::error::Error;
-use crate::ops;
-use crate::ops::backward;
+use crate::ops::{self, backward};
 
 /// For every row of `experts` logits, the `k` experts with the largest logits, largest first, and
 /// their weights. A weight is the softmax over all experts, or over the chosen ones if `normalize`.
 ///
 /// # Errors
-/// [`Error::Argument`] for more than [`ops::route::MAX_EXPERTS`] experts, or for a `k` outside
+/// [`Error::Argument`] for more than [`crate::ops::MAX_EXPERTS`] experts, or for a `k` outside
 /// 1..=experts, [`Error::Shape`], and errors of the executor.
 pub fn route(
     on: impl Into<Executor>,
@@ -20,7 +19,7 @@ pub fn route(
     k: u32,
     normalize: bool,
 ) -> Result<Vec<Vec<(u32, f32)>>, Error> {
-    if experts > ops::route::MAX_EXPERTS as usize || k == 0 || k as usize > experts {
+    if experts > crate::experts::route::MAX_EXPERTS as usize || k == 0 || k as usize > experts {
         return Err(argument("route", "k is outside 1..=experts, or there are more than 1024 experts"));
     }
     let mut call = Call::rows("route", on, logits, experts)?;
@@ -47,7 +46,7 @@ pub fn matmul_experts(
     choices: &[u32],
 ) -> Result<Vec<f32>, Error> {
     const NAME: &str = "matmul_experts";
-    if experts == 0 || experts > ops::route::MAX_EXPERTS || !w.rows.is_multiple_of(experts as usize) {
+    if experts == 0 || experts > crate::experts::route::MAX_EXPERTS || !w.rows.is_multiple_of(experts as usize) {
         return Err(argument(
             NAME,
             "the number of experts is outside 1..=1024, or does not divide the rows of the matrix",
@@ -69,7 +68,7 @@ pub fn matmul_experts(
     }
     let bits: Vec<f32> = choices.iter().copied().map(f32::from_bits).collect();
     let ids = call.tensor("choices", &bits, k)?;
-    let routes = ops::Routes::of(&mut call.rec, ids, ids, experts);
+    let routes = crate::experts::route::Routes::of(&mut call.rec, ids, ids, experts);
     let y = ops::matmul_experts(&mut call.rec, w, 0..each as u32, x, &routes);
     call.run(y)
 }
@@ -78,7 +77,7 @@ pub fn matmul_experts(
 /// the derivatives `dweights` by their weights have `k` elements for each row of `experts` logits.
 ///
 /// # Errors
-/// [`Error::Argument`] for more than [`ops::route::MAX_EXPERTS`] experts, for a `k` outside
+/// [`Error::Argument`] for more than [`crate::ops::MAX_EXPERTS`] experts, for a `k` outside
 /// 1..=experts, or for a choice outside 0..experts, [`Error::Shape`], and errors of the executor.
 pub fn route_backward(
     on: impl Into<Executor>,
@@ -90,7 +89,7 @@ pub fn route_backward(
     normalize: bool,
 ) -> Result<Vec<f32>, Error> {
     const NAME: &str = "route_backward";
-    if experts > ops::route::MAX_EXPERTS as usize || k == 0 || k as usize > experts {
+    if experts > crate::experts::route::MAX_EXPERTS as usize || k == 0 || k as usize > experts {
         return Err(argument(NAME, "k is outside 1..=experts, or there are more than 1024 experts"));
     }
     if choices.iter().any(|&c| c as usize >= experts) {
@@ -119,7 +118,11 @@ pub fn matmul_experts_input(
     k: usize,
 ) -> Result<Vec<f32>, Error> {
     const NAME: &str = "matmul_experts_input";
-    if experts == 0 || experts > ops::route::MAX_EXPERTS || !w.rows.is_multiple_of(experts as usize) || k == 0 {
+    if experts == 0
+        || experts > crate::experts::route::MAX_EXPERTS
+        || !w.rows.is_multiple_of(experts as usize)
+        || k == 0
+    {
         return Err(argument(
             NAME,
             "the number of experts is outside 1..=1024 or does not divide the rows of the matrix, or k is 0",
@@ -133,7 +136,7 @@ pub fn matmul_experts_input(
     let (dy, w) = (call.tensor("dy", dy, k * each)?.heads(k as u32), call.matrix("w", w)?);
     let bits: Vec<f32> = choices.iter().copied().map(f32::from_bits).collect();
     let ids = call.tensor("choices", &bits, k)?;
-    let routes = ops::Routes::of(&mut call.rec, ids, ids, experts);
+    let routes = crate::experts::route::Routes::of(&mut call.rec, ids, ids, experts);
     let product = ops::MatmulExperts { w, first: 0, x: dy, routes, y: dy };
     let slots = backward::matmul_experts_input(&mut call.rec, &product, dy);
     let dx = backward::sum_slots(&mut call.rec, slots);

@@ -4,8 +4,10 @@ use super::call::{Call, argument, read_state, write_state};
 use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::graph::tensor::{Input, StateKind, Weight};
-use crate::ops::backward::{self, AdamwSpec, Moments};
-use crate::ops::{self, Embed, Ids};
+use crate::matmul::embed::{Embed, Ids};
+use crate::ops::{self, backward};
+use crate::training::adamw::Moments;
+use cpu_ref::AdamwSpec;
 use cpu_ref::Adapted;
 use gguf::GgmlType;
 

@@ -1,6 +1,7 @@
 //! The layers that are timed to choose between kernels. They have the shapes of a model and are
 //! planned like a model.
 
+use crate::attention::attention::{Attend, Attention};
 use crate::caps::Caps;
 use crate::caps::table::Table;
 use crate::device::Device;
@@ -16,9 +17,8 @@ use crate::graph::record::RopeTable;
 use crate::graph::tensor::{Counts, KvState, Lead, Shape, StateKind, Tensor, Weight};
 use crate::kernel::format;
 use crate::kernel::random::Gen;
+use crate::language::Op;
 use crate::native::measure;
-use crate::ops::attention::Attention;
-use crate::ops::{Attend, Op};
 use crate::plan::{PlanOptions, Precision, plan};
 use crate::platform::block_on;
 use crate::{Recorder, ops};

@@ -2,20 +2,19 @@
 
 use super::rules::Origins;
 use super::view::{Merged, Producers};
+use crate::attention::attention::{Attend, Cached};
+use crate::attention::attention_merge::{AttentionMerge, Form};
+use crate::attention::attention_split::PART_WORDS;
+use crate::attention::fused::{
+    AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, AttentionTurn, FlashParts, Heads, Problem, Rows,
+};
+use crate::attention::{attention_flash, attention_tile, ladder};
 use crate::graph::record::new_value;
 use crate::graph::tensor::{Counts, Element, Shape, StateKind, Tensor};
 use crate::kernel::dispatch::Lower;
-use crate::lower::attention::attention_merge::{AttentionMerge, Form};
-use crate::lower::attention::attention_split::PART_WORDS;
-use crate::lower::attention::fused::{
-    AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, AttentionTurn, FlashParts, Heads, Problem, Rows,
-};
-use crate::lower::attention::{attention_flash, attention_tile, ladder};
-use crate::lower::pack::pack_f16::PackF16;
-use crate::lower::pack::pack_q8::BLOCK;
-use crate::lower::{Lowered, Node};
-use crate::ops::Op;
-use crate::ops::attention::{Attend, Cached};
+use crate::language::{Lowered, Node, Op};
+use crate::norm::pack_f16::PackF16;
+use crate::norm::pack_q8::BLOCK;
 use cpu_ref::{KvType, Mask};
 
 /// Whether results of this attention may be packed without a scale, as values that a state holds
@@ -154,7 +153,7 @@ const LEAST_KEYS: u32 = 32;
 /// Largest number of parts: a join has no room for more.
 const MAX_SPLITS: u32 = 64;
 
-/// Splits the attention of few rows. [`crate::lower::attention::attention_merge`] joins the
+/// Splits the attention of few rows. [`crate::attention::attention_merge`] joins the
 /// results. Rows that share many keys also get tiles with their keys in parts, where whole tiles
 /// leave a device half empty.
 pub(super) fn attention_split(nodes: Vec<Node>, origins: &mut Origins, _: &[Tensor], cx: &Lower<'_>) -> Vec<Node> {

@@ -5,7 +5,7 @@ use super::rules::{Direction, RULES};
 use crate::caps::Caps;
 use crate::graph::operation::Operation;
 use crate::graph::tensor::Tensor;
-use crate::lower::{Lowered, Node};
+use crate::language::{Lowered, Node};
 
 /// Applies the rules once, front to back. An operation that moves to its consumer must have no
 /// other results that are read before that consumer.
@@ -57,8 +57,11 @@ fn replaced(nodes: &[Option<Node>], at: usize, caps: &Caps) -> Option<(usize, Lo
 mod tests {
     use crate::Recorder;
     use crate::caps::Caps;
+    use crate::elementwise::add::add;
+    use crate::elementwise::scale::scale;
     use crate::graph::tensor::{Counts, Lead, Shape, Tensor, Weight};
-    use crate::ops::{add, matmul, rms_norm, scale};
+    use crate::matmul::matmul::matmul;
+    use crate::norm::rms_norm::rms_norm;
     use crate::plan::{PlanOptions, Precision, plan};
     use gguf::GgmlType;
 

@@ -2,13 +2,11 @@
 
 use super::view::Uses;
 use crate::caps::Caps;
-use crate::lower::primitive::Primitive;
-use crate::lower::{Lowered, Node};
-use crate::ops::Op;
-use crate::ops::add::Add;
-use crate::ops::embed::Embed;
-use crate::ops::gather_rows::GatherRows;
-use crate::ops::mul::Mul;
+use crate::elementwise::add::Add;
+use crate::elementwise::gather_rows::GatherRows;
+use crate::elementwise::mul::Mul;
+use crate::language::{Lowered, Node, Op, Primitive};
+use crate::matmul::embed::Embed;
 
 /// An embedding whose only reader is a scale.
 pub(super) fn embed(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usize, Lowered)> {

@@ -4,22 +4,21 @@
 use super::rules::Origins;
 use super::view::{Merged, Producers};
 use crate::caps::Caps;
+use crate::elementwise::scale::Scale;
+use crate::experts::combine_experts::CombineExperts;
+use crate::experts::matmul_vec_q8_experts::MatmulVecQ8Experts;
+use crate::experts::matmul_vec_q8_experts_glu::{GATED, MOST_EXPERTS, MatmulExpertsGlu, ROUTED, variant};
+use crate::experts::matmul_vec_q8_experts_sum::{MATMUL_VEC_Q8_EXPERTS_SUM, MatmulExpertsSum};
 use crate::graph::operation::Operation;
 use crate::graph::tensor::{Tensor, Weight};
 use crate::kernel::dispatch::Lower;
 use crate::kernel::split::parts;
-use crate::lower::matmul::matmul_vec_q8_experts::MatmulVecQ8Experts;
-use crate::lower::matmul::matmul_vec_q8_experts_glu::{GATED, MOST_EXPERTS, MatmulExpertsGlu, ROUTED, variant};
-use crate::lower::matmul::matmul_vec_q8_experts_sum::{MATMUL_VEC_Q8_EXPERTS_SUM, MatmulExpertsSum};
-use crate::lower::matmul::norm_matmul_vec::{self, NormMatmulVec};
-use crate::lower::matmul::product::{Operand, Product};
-use crate::lower::pack::glu_pack_q8::GluPackQ8;
-use crate::lower::pack::pack_q8::BLOCK;
-use crate::lower::{Lowered, Node};
-use crate::ops::Op;
-use crate::ops::combine_experts::CombineExperts;
-use crate::ops::rms_norm::RmsNorm;
-use crate::ops::scale::Scale;
+use crate::language::{Lowered, Node, Op};
+use crate::matmul::norm_matmul_vec::{self, NormMatmulVec};
+use crate::matmul::product::{Operand, Product};
+use crate::norm::glu_pack_q8::GluPackQ8;
+use crate::norm::pack_q8::BLOCK;
+use crate::norm::rms_norm::RmsNorm;
 
 /// Gives every router the norm before it, if another reader of the normed rows packs them: the norm
 /// then merges with the packing. Only plans that round freely have it, because the result depends

@@ -1,11 +1,11 @@
 //! Rules of the norms and rotations of the heads of queries and keys.
 
 use super::view::{Merged, Producers};
-use crate::lower::Lowered;
-use crate::lower::norm::norm_rope::{NormRope, WG};
-use crate::lower::norm::norm_rope_append::{NormRopeAppend, lanes};
-use crate::lower::norm::norm_rope_heads::{NORM_ROPE_HEADS, NormRopeHeads};
-use crate::ops::{Op, attention};
+use crate::attention::attention;
+use crate::language::{Lowered, Op};
+use crate::norm::norm_rope::{NormRope, WG};
+use crate::norm::norm_rope_append::{NormRopeAppend, lanes};
+use crate::norm::norm_rope_heads::{NORM_ROPE_HEADS, NormRopeHeads};
 
 /// Rotation of a norm of heads that has no other reader.
 pub(super) fn norm_rope(op: &Lowered, producers: &Producers<'_>) -> Option<Merged> {

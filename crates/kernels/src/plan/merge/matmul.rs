@@ -2,20 +2,22 @@
 
 use super::view::{Merged, Producers, Uses};
 use crate::caps::Caps;
+use crate::elementwise::add::Term;
 use crate::graph::tensor::Tensor;
-use crate::lower::matmul::matmul_tile64_pair as tile64_pair;
-use crate::lower::matmul::matmul_tile64_triple::{self as tile64_triple, MatmulTile64Triple};
-use crate::lower::matmul::matmul_tile128::{self, MATMUL_TILE128_PAIR};
-use crate::lower::matmul::matmul_vec_group::{MATMUL_VEC_GROUP, MatmulGroup, joins};
-use crate::lower::matmul::matmul_vec_norm::{LANES_32, MatmulVecNorm};
-use crate::lower::matmul::norm_matmul_vec_group::{self as norm_group, NORM_MATMUL_VEC_GROUP, NormMatmulVecGroup};
-use crate::lower::matmul::norm_pack_matmul_vec::Normed;
-use crate::lower::matmul::product::{Product, ProductPair};
-use crate::lower::norm::norm_pack_q8::NormPackQ8;
-use crate::lower::pack::pack_q8::BLOCK;
-use crate::lower::{Lowered, Node};
-use crate::ops::Op;
-use crate::ops::add::Term;
+use crate::language::{Lowered, Node, Op};
+use crate::matmul::matmul_tile64_triple::MatmulTile64Triple;
+use crate::matmul::matmul_tile128::{self, MATMUL_TILE128_PAIR};
+use crate::matmul::matmul_vec_group::{MATMUL_VEC_GROUP, MatmulGroup, joins};
+use crate::matmul::matmul_vec_norm::{LANES_32, MatmulVecNorm};
+use crate::matmul::norm_matmul_vec_group::{NORM_MATMUL_VEC_GROUP, NormMatmulVecGroup};
+use crate::matmul::norm_pack_matmul_vec::Normed;
+use crate::matmul::product::Product;
+use crate::matmul::product_pair::ProductPair;
+use crate::matmul::{
+    matmul_tile64_pair as tile64_pair, matmul_tile64_triple as tile64_triple, norm_matmul_vec_group as norm_group,
+};
+use crate::norm::norm_pack_q8::NormPackQ8;
+use crate::norm::pack_q8::BLOCK;
 
 /// A product whose only consumer adds a bias.
 pub(super) fn matmul_bias(nodes: &[Node], uses: &Uses, _: &Caps) -> Option<(usize, Lowered)> {

@@ -2,20 +2,19 @@
 
 use super::view::{Merged, Producers, Uses};
 use crate::caps::Caps;
+use crate::elementwise::add::{Add, Term};
+use crate::elementwise::mul::{Factor, Mul};
+use crate::elementwise::scale::Scale;
 use crate::graph::tensor::Tensor;
-use crate::lower::norm::add_rms_norm::AddRmsNorm;
-use crate::lower::norm::norm_add::{NORM_ADD_PAIR, NormAdd, Packed, To};
-use crate::lower::norm::norm_add_f16::NORM_ADD_F16;
-use crate::lower::norm::norm_pack_f16::{NORM_PACK_F16, NormPackF16};
-use crate::lower::norm::norm_pack_q8::NormPackQ8;
-use crate::lower::pack::pack_f16::PackF16;
-use crate::lower::pack::pack_q8::{BLOCK, PackQ8};
-use crate::lower::{Lowered, Node};
-use crate::ops::Op;
-use crate::ops::add::{Add, Term};
-use crate::ops::mul::{Factor, Mul};
-use crate::ops::rms_norm::RmsNorm;
-use crate::ops::scale::Scale;
+use crate::language::{Lowered, Node, Op};
+use crate::norm::add_rms_norm::AddRmsNorm;
+use crate::norm::norm_add::{NORM_ADD_PAIR, NormAdd, Packed, To};
+use crate::norm::norm_add_f16::NORM_ADD_F16;
+use crate::norm::norm_pack_f16::{NORM_PACK_F16, NormPackF16};
+use crate::norm::norm_pack_q8::NormPackQ8;
+use crate::norm::pack_f16::PackF16;
+use crate::norm::pack_q8::{BLOCK, PackQ8};
+use crate::norm::rms_norm::RmsNorm;
 
 /// add(a, b) directly before a norm of whole rows of its result.
 pub(super) fn add_rms_norm(nodes: &[Node], _: &Uses, _: &Caps) -> Option<(usize, Lowered)> {

@@ -4,17 +4,15 @@
 
 use super::rules::{Direction, RULES};
 use crate::caps::Caps;
+use crate::elementwise::add::{Add, Term};
 use crate::graph::operation::Operation;
 use crate::graph::tensor::Tensor;
-use crate::lower::matmul::matmul_vec_q8::MatmulVecAdd;
-use crate::lower::matmul::norm_pack_matmul_vec::Normed;
-use crate::lower::matmul::product::Operand;
-use crate::lower::norm::add_rms_norm::AddRmsNorm;
-use crate::lower::norm::norm_add::NormAdd;
-use crate::lower::primitive::Primitive;
-use crate::lower::{Lowered, Node};
-use crate::ops::Op;
-use crate::ops::add::{Add, Term};
+use crate::language::{Lowered, Node, Op, Primitive};
+use crate::matmul::matmul_vec_q8::MatmulVecAdd;
+use crate::matmul::norm_pack_matmul_vec::Normed;
+use crate::matmul::product::Operand;
+use crate::norm::add_rms_norm::AddRmsNorm;
+use crate::norm::norm_add::NormAdd;
 use std::collections::HashSet;
 
 /// Applies the rules to every normed or packed row whose only consumer can make it.
@@ -166,8 +164,11 @@ fn alone<'a>(nodes: &'a [Option<Node>], at: usize, y: Tensor, read_back: &[Tenso
 mod tests {
     use crate::Recorder;
     use crate::caps::Caps;
+    use crate::elementwise::add::add;
+    use crate::elementwise::swiglu::swiglu;
     use crate::graph::tensor::{Counts, Lead, Shape, Tensor, Weight};
-    use crate::ops::{add, matmul, rms_norm, swiglu};
+    use crate::matmul::matmul::matmul;
+    use crate::norm::rms_norm::rms_norm;
     use crate::plan::{PlanOptions, Precision, plan};
     use gguf::GgmlType;
 

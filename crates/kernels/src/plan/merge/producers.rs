@@ -6,7 +6,7 @@ use super::view::{Merged, Producers, Uses};
 use crate::caps::Caps;
 use crate::graph::operation::Operation;
 use crate::graph::tensor::{StateKind, Tensor};
-use crate::lower::{Lowered, Node};
+use crate::language::{Lowered, Node};
 use std::collections::HashMap;
 
 /// Applies the rules once, front to back.
@@ -49,8 +49,11 @@ fn rules() -> impl Iterator<Item = fn(&Lowered, &Producers<'_>) -> Option<Merged
 mod tests {
     use crate::Recorder;
     use crate::caps::Caps;
+    use crate::elementwise::add::add;
+    use crate::elementwise::scale::scale;
     use crate::graph::tensor::{Counts, Lead, Shape, Tensor, Weight};
-    use crate::ops::{add, matmul, rms_norm, scale};
+    use crate::matmul::matmul::matmul;
+    use crate::norm::rms_norm::rms_norm;
     use crate::plan::{PlanOptions, Precision, plan};
     use gguf::GgmlType;
 

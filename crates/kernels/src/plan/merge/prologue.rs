@@ -1,18 +1,18 @@
 //! Rules by which products of one row compute the row that they read.
 
+use crate::attention::fused::Problem;
+use crate::attention::ladder;
+use crate::attention::merge_matmul_vec::{MERGE_MATMUL_VEC, MergeMatmulVec};
 use crate::caps::Caps;
-use crate::lower::Lowered;
-use crate::lower::attention::fused::Problem;
-use crate::lower::attention::ladder;
-use crate::lower::attention::merge_matmul_vec::{MERGE_MATMUL_VEC, MergeMatmulVec};
-use crate::lower::matmul::glu_matmul_vec::{GLU_MATMUL_VEC, GluMatmulVec, MOST_COLS};
-use crate::lower::matmul::matmul_vec_group::joins;
-use crate::lower::matmul::norm_add_matmul_vec::{NORM_ADD_MATMUL_VEC, NormAddMatmulVec, in_every_workgroup, makes};
-use crate::lower::matmul::norm_add_matmul_vec_glu::{NORM_ADD_MATMUL_VEC_GLU, NormAddMatmulVecGlu};
-use crate::lower::matmul::norm_matmul_vec_glu::NormMatmulVecGlu;
-use crate::lower::matmul::norm_matmul_vec_group::{self, NORM_MATMUL_VEC_GROUP, NormMatmulVecGroup};
-use crate::lower::matmul::norm_pack_matmul_vec::{NORM_PACK_MATMUL_VEC, NormPackMatmulVec, Normed};
-use crate::lower::matmul::norm_pack_matmul_vec_glu::{NORM_PACK_MATMUL_VEC_GLU, NormPackMatmulVecGlu};
+use crate::language::Lowered;
+use crate::matmul::glu_matmul_vec::{GLU_MATMUL_VEC, GluMatmulVec, MOST_COLS};
+use crate::matmul::matmul_vec_group::joins;
+use crate::matmul::norm_add_matmul_vec::{NORM_ADD_MATMUL_VEC, NormAddMatmulVec, in_every_workgroup, makes};
+use crate::matmul::norm_add_matmul_vec_glu::{NORM_ADD_MATMUL_VEC_GLU, NormAddMatmulVecGlu};
+use crate::matmul::norm_matmul_vec_glu::NormMatmulVecGlu;
+use crate::matmul::norm_matmul_vec_group::{self, NORM_MATMUL_VEC_GROUP, NormMatmulVecGroup};
+use crate::matmul::norm_pack_matmul_vec::{NORM_PACK_MATMUL_VEC, NormPackMatmulVec, Normed};
+use crate::matmul::norm_pack_matmul_vec_glu::{NORM_PACK_MATMUL_VEC_GLU, NormPackMatmulVecGlu};
 
 /// A product that reads a packed gated activation.
 pub(super) fn glu_matmul_vec(producer: &Lowered, consumer: &Lowered, caps: &Caps) -> Option<Lowered> {

@@ -7,8 +7,8 @@ use crate::caps::Caps;
 use crate::graph::record::Origin;
 use crate::graph::tensor::{Shape, Tensor};
 use crate::kernel::dispatch::Lower;
-use crate::lower::matmul::norm_pack_matmul_vec::Normed;
-use crate::lower::{Lowered, Node};
+use crate::language::{Lowered, Node};
+use crate::matmul::norm_pack_matmul_vec::Normed;
 
 /// Looks at the operations from one node on, and may merge the first `n` of them into one.
 pub(super) type OfRun = fn(&[Node], &Uses, &Caps) -> Option<(usize, Lowered)>;

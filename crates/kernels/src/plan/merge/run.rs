@@ -6,7 +6,7 @@ use super::view::Uses;
 use crate::caps::Caps;
 use crate::graph::tensor::Tensor;
 use crate::kernel::dispatch::Lower;
-use crate::lower::{Lowered, Node};
+use crate::language::{Lowered, Node};
 
 /// Applies the rules of gathers, then the rules of other neighbours, each once, front to back.
 pub fn runs(nodes: Vec<Node>, read_back: &[Tensor], caps: &Caps) -> Vec<Node> {

@@ -3,7 +3,7 @@
 use crate::caps::Caps;
 use crate::graph::operation::Operation;
 use crate::graph::tensor::{State, StateKind, Tensor};
-use crate::lower::{Lowered, Node};
+use crate::language::{Lowered, Node};
 use std::collections::HashMap;
 
 /// How often each value is read, including read-backs. A value with other consumers ends a fusion.

@@ -1,0 +1,97 @@
+//! Derivative of attention by its queries.
+
+use super::attention_lse::Attended;
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::Tensor;
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+use crate::platform::in_parallel;
+
+kernel! {
+    ATTENTION_BACKWARD_Q: "attention_backward_q",
+    wgsl: [
+        "attention/attention_backward_q.wgsl", "attention/pieces/span_of_row.wgsl", "attention/pieces/score_slope.wgsl",
+        "shared/grid.wgsl",
+    ],
+    params: Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, scale: f32, softcap: f32 },
+    bindings: Bind { q: Read, k: Read, v: Read, dy: Read, stats: Read, spans: Read, dq: Write },
+    cpu: cpu_ref::attention_backward_q,
+    nmse: 1e-10,
+    needs: { threads: 128, workgroup_bytes: 6656 },
+}
+
+/// dq = the derivative of attention by its queries.
+#[derive(Clone, Debug)]
+pub struct AttentionBackwardQ {
+    pub of: Attended,
+    pub dy: Tensor,
+    pub stats: Tensor,
+    pub dq: Tensor,
+}
+
+/// dq[t, n] = sum_s ds k\[s\] with ds = p (dy[t, n] . v\[s\] - delta) score', from the derivative
+/// `dy` [T, N, H] by the result of the attention `of` and `stats` [T, N, 2] as
+/// [`attention_delta`](crate::ops::backward::attention_delta()) made them; returns [T, N, H], f32.
+/// (Dao 2023, arXiv 2307.08691, algorithm 2.)
+pub fn attention_backward_q(
+    rec: &mut Recorder<impl From<AttentionBackwardQ>>,
+    of: Attended,
+    dy: Tensor,
+    stats: Tensor,
+) -> Tensor {
+    assert_eq!((dy.shape, stats.shape.heads), (of.q.shape, of.q.shape.heads), "attention_backward_q of unequal shapes");
+    let dq = rec.make(of.q.shape);
+    rec.push(AttentionBackwardQ { of, dy, stats, dq });
+    dq
+}
+
+impl Operation for AttentionBackwardQ {
+    fn io(&self) -> Io {
+        let Attended { q, k, v, spans, .. } = self.of;
+        Io { reads: vec![q, k, v, self.dy, self.stats, spans], writes: vec![self.dq] }
+    }
+}
+
+impl Lowering for AttentionBackwardQ {
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let [q, k, v, spans] = [self.of.q, self.of.k, self.of.v, self.of.spans].map(Into::into);
+        let [heads, kv_heads, head_dim, rows, causal, window] = self.of.words();
+        let [scale, softcap] = self.of.factors();
+        let params = Params { heads, kv_heads, head_dim, rows, causal, window, scale, softcap };
+        let bind = Bind { q, k, v, dy: self.dy.into(), stats: self.stats.into(), spans, dq: self.dq.into() };
+        vec![bind.dispatch(params, Grid::PerRow { lead: self.of.q.shape, per_row: heads })]
+    }
+}
+
+impl Reference for AttentionBackwardQ {
+    fn reference(&self, host: &mut Host<'_>) {
+        let dq = self.of_operands(host, [self.of.q, self.of.k, self.of.v, self.dy].map(|t| host.f32(t)), |_, ds| ds);
+        host.put(self.dq, dq);
+    }
+}
+
+impl AttentionBackwardQ {
+    /// The derivative, from these q, k, v and dy, with `round(t, ds)` instead of each ds of row t.
+    pub(crate) fn of_operands(
+        &self,
+        host: &Host<'_>,
+        [q, k, v, dy]: [&[f32]; 4],
+        round: impl Fn(usize, f64) -> f64 + Sync,
+    ) -> Vec<f32> {
+        let (spec, seen, width) =
+            (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.q.shape.width() as usize);
+        let (stats, mut dq) = (host.f32(self.stats), vec![0.0; q.len()]);
+        in_parallel(&mut dq, width, |t, dq| {
+            let of = [
+                &q[t * width..][..width],
+                k,
+                v,
+                &dy[t * width..][..width],
+                &stats[2 * t * spec.heads..][..2 * spec.heads],
+            ];
+            cpu_ref::attention_backward_q_rounded(&spec, of, seen[t].clone(), |ds| round(t, ds), dq);
+        });
+        dq
+    }
+}

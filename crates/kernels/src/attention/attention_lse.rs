@@ -1,0 +1,137 @@
+//! The logarithm of each row's sum of exponentials in attention, which its derivatives read.
+
+use super::attention::{Attend, Attention, Keys};
+use crate::graph::host::Host;
+use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::record::Recorder;
+use crate::graph::tensor::{Input, Shape, Tensor};
+use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+use crate::platform::in_parallel;
+use cpu_ref::{AttentionSpec, Mask};
+use std::ops::Range;
+
+kernel! {
+    ATTENTION_LSE: "attention_lse",
+    wgsl: [
+        "attention/attention_lse.wgsl", "attention/pieces/span_of_row.wgsl", "attention/pieces/score_slope.wgsl", "shared/grid.wgsl",
+        "shared/reduce.wgsl",
+    ],
+    params: Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, scale: f32, softcap: f32 },
+    bindings: Bind { q: Read, k: Read, spans: Read, y: Write },
+    cpu: cpu_ref::attention_lse,
+    nmse: 1e-10,
+    needs: { threads: 128, workgroup_bytes: 4608 },
+}
+
+/// An attention over the keys of the step, as its derivatives read it.
+#[derive(Copy, Clone, Debug)]
+pub struct Attended {
+    pub q: Tensor,
+    pub k: Tensor,
+    pub v: Tensor,
+    pub kv_heads: u32,
+    pub attend: Attend,
+    /// The step input [`Input::Spans`].
+    pub spans: Tensor,
+    /// The step input [`Input::Rows`], for kernels whose workgroups take several rows.
+    pub step_rows: Tensor,
+}
+
+impl Attended {
+    /// The derivatives' view of `attention`.
+    ///
+    /// # Panics
+    /// When its keys are in a cache: only recordings of documents are differentiable.
+    #[must_use]
+    pub fn of<O>(rec: &mut Recorder<O>, attention: &Attention) -> Self {
+        let Keys::Step { k, v, .. } = attention.keys else { panic!("derivatives of attention over a cache") };
+        let [spans, step_rows] = [Input::Spans, Input::Rows].map(|input| rec.input(input));
+        Self { q: attention.q, k, v, kv_heads: attention.kv_heads, attend: attention.attend, spans, step_rows }
+    }
+
+    /// The shape and scalars, for oracles.
+    pub(super) fn spec(&self) -> AttentionSpec {
+        AttentionSpec {
+            heads: self.q.shape.heads as usize,
+            kv_heads: self.kv_heads as usize,
+            head_dim: self.q.shape.dim as usize,
+            scale: f64::from(self.attend.scale),
+            softcap: self.attend.softcap.map(f64::from),
+        }
+    }
+
+    /// The keys that each row sees, from the words of the input.
+    pub(super) fn seen(&self, spans: &[u32]) -> Vec<Range<usize>> {
+        let seen = |(t, span): (usize, &[u32])| {
+            let (first, bidirectional) = (span[0] as usize, self.attend.mask == Mask::Bidirectional);
+            let end = if bidirectional { span[2] as usize } else { t + 1 };
+            let range = self.attend.mask.visible(t.saturating_sub(first), end.saturating_sub(first));
+            range.start + first..range.end + first
+        };
+        spans.chunks_exact(3).enumerate().map(seen).collect()
+    }
+
+    /// The params of all kernels over it: heads, kv_heads, head_dim, rows, causal, window.
+    pub(crate) fn words(&self) -> [u32; 6] {
+        let (mask, shape) = (self.attend.mask, self.q.shape);
+        let window = if let Mask::Window(n) = mask { n as u32 } else { 0 };
+        [shape.heads, self.kv_heads, shape.dim, shape.rows, u32::from(mask != Mask::Bidirectional), window]
+    }
+
+    /// Further params of all kernels over it: scale, and softcap or 0.
+    pub(crate) fn factors(&self) -> [f32; 2] {
+        [self.attend.scale, self.attend.softcap.unwrap_or(0.0)]
+    }
+}
+
+/// y[t, n] = ln sum_s exp(score of q[t, n] and k\[s\]).
+#[derive(Clone, Debug)]
+pub struct AttentionLse {
+    pub of: Attended,
+    pub y: Tensor,
+}
+
+/// The logarithm of the sum of the exponentials of the scores of each query row; returns [T, N],
+/// f32.
+pub fn attention_lse(rec: &mut Recorder<impl From<AttentionLse>>, of: Attended) -> Tensor {
+    let y = rec.make(Shape { heads: 1, dim: of.q.shape.heads, ..of.q.shape });
+    rec.push(AttentionLse { of, y });
+    y
+}
+
+impl Operation for AttentionLse {
+    fn io(&self) -> Io {
+        Io { reads: vec![self.of.q, self.of.k, self.of.spans], writes: vec![self.y] }
+    }
+}
+
+impl Lowering for AttentionLse {
+    fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
+        let [q, k, spans, y] = [self.of.q, self.of.k, self.of.spans, self.y].map(Into::into);
+        let grid = Grid::PerRow { lead: self.of.q.shape, per_row: self.of.q.shape.heads };
+        let [heads, kv_heads, head_dim, rows, causal, window] = self.of.words();
+        let [scale, softcap] = self.of.factors();
+        let params = Params { heads, kv_heads, head_dim, rows, causal, window, scale, softcap };
+        vec![Bind { q, k, spans, y }.dispatch(params, grid)]
+    }
+}
+
+impl Reference for AttentionLse {
+    fn reference(&self, host: &mut Host<'_>) {
+        let y = self.of_operands(host, [self.of.q, self.of.k].map(|t| host.f32(t)));
+        host.put(self.y, y);
+    }
+}
+
+impl AttentionLse {
+    /// The results, from these queries and keys.
+    pub(crate) fn of_operands(&self, host: &Host<'_>, [q, k]: [&[f32]; 2]) -> Vec<f32> {
+        let (spec, seen, width) =
+            (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.q.shape.width() as usize);
+        let mut y = vec![0.0; seen.len() * spec.heads];
+        in_parallel(&mut y, spec.heads, |t, y| {
+            cpu_ref::attention_lse(&spec, &q[t * width..][..width], k, seen[t].clone(), y)
+        });
+        y
+    }
+}

@@ -1,0 +1,126 @@
+//! Product of 8-bit activations with a quantized weight matrix, up to 8 rows of activations to a
+//! workgroup.
+
+use super::product::Product;
+use crate::caps::Caps;
+use crate::graph::tensor::Weight;
+use crate::kernel::Variant;
+use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, fixed};
+use crate::kernel::format::{Format, format};
+use crate::kernel::split::parts;
+
+kernel! {
+    MATMUL_ROWS8: "matmul_rows8",
+    wgsl: [
+        "matmul/matmul_rows8.wgsl", steps, "matmul/pieces/rows8_sums.wgsl", "matmul/pieces/rows8_rows.wgsl", threads, "shared/unit.wgsl", "shared/lanes.wgsl",
+        "shared/lanes_near.wgsl", "shared/grid.wgsl"
+    ],
+    params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32, tile: u32, exchange: u32, many: u32 },
+    constants: [many],
+    bindings: Bind { x: Read, w: Rows, bias: Read, y: Write },
+    cpu: cpu_ref::matmul,
+    nmse: 1e-10,
+    needs: { threads: 128, workgroup_bytes: 3104 },
+    variants: {
+        // Threads of a workgroup; each takes blocks of 32 columns. Short rows need fewer threads.
+        ROWS_2: "matmul_rows8_2" { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { TEAM: 128, TEAMS: 1 } },
+        ROWS_2_MEDIUM: "matmul_rows8_2_medium" needs { threads: 64, workgroup_bytes: 1552 } { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { TEAM: 64, TEAMS: 1 } },
+        ROWS_2_SHORT: "matmul_rows8_2_short" needs { threads: 32, workgroup_bytes: 776 } { steps: choose ["matmul/pieces/rows8_steps_2.wgsl"], threads: vary { TEAM: 32, TEAMS: 1 } },
+        ROWS_4: "matmul_rows8_4" needs { threads: 128, workgroup_bytes: 4160 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { TEAM: 128, TEAMS: 1 } },
+        ROWS_4_MEDIUM: "matmul_rows8_4_medium" needs { threads: 64, workgroup_bytes: 2080 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { TEAM: 64, TEAMS: 1 } },
+        ROWS_4_SHORT: "matmul_rows8_4_short" needs { threads: 32, workgroup_bytes: 1040 } { steps: choose ["matmul/pieces/rows8_steps_4.wgsl"], threads: vary { TEAM: 32, TEAMS: 1 } },
+        ROWS_8: "matmul_rows8_8" needs { threads: 128, workgroup_bytes: 6272 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { TEAM: 128, TEAMS: 1 } },
+        ROWS_8_MEDIUM: "matmul_rows8_8_medium" needs { threads: 64, workgroup_bytes: 3136 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { TEAM: 64, TEAMS: 1 } },
+        ROWS_8_SHORT: "matmul_rows8_8_short" needs { threads: 32, workgroup_bytes: 1568 } { steps: choose ["matmul/pieces/rows8_steps_8.wgsl"], threads: vary { TEAM: 32, TEAMS: 1 } },
+    },
+}
+
+/// By rows of activations (2, 4 and 8) and threads (128, 64 and 32).
+const VARIANTS: [[&Variant; 3]; 3] = [
+    [&ROWS_2, &ROWS_2_MEDIUM, &ROWS_2_SHORT],
+    [&ROWS_4, &ROWS_4_MEDIUM, &ROWS_4_SHORT],
+    [&ROWS_8, &ROWS_8_MEDIUM, &ROWS_8_SHORT],
+];
+
+/// Columns up to which 32 threads read a row of weights, one block of 32 per thread.
+pub(crate) const SHORT: u32 = 1024;
+
+/// Columns up to which 64 threads read a row of weights, one block of 32 per thread.
+const MEDIUM: u32 = 2048;
+
+/// The variant for rows of `k` columns: 0 has 128 threads, 1 has 64, 2 has 32. Fewer threads leave
+/// fewer idle, but they lose where they take blocks in turns: 8 rows of 1536 to 8960 take 31.7 us
+/// with 128 threads and 23.8 us with 64, and 8 rows of 2560 to 9728 take 32.2 and 43.4 us (gate and
+/// up in Q4_K, NVIDIA H200).
+pub(crate) fn threads(k: u32) -> usize {
+    usize::from(k <= MEDIUM) + usize::from(k <= SHORT)
+}
+
+/// Workgroups of a dispatch per workgroup that the device runs at the same time, for 2, 4 and 8
+/// rows of activations. For 8 rows it is the number that an NVIDIA H200 holds at once: three
+/// workgroups of 128 threads per multiprocessor. The activations are then loaded as few times as
+/// possible. For fewer rows it is twice that.
+///
+/// Measured on the H200 with Q4_K: 8 rows of 4096 to 4096 take 10.2, 12.3 and 11.1 us with tiles of
+/// 12, 8 and 16 rows of weights; 2 rows of 12288 to 4096 take 17.1 and 24.7 us with tiles of 8 and
+/// 16.
+pub(crate) const WORKGROUPS: [u32; 3] = [6, 6, 3];
+
+/// Largest number of weight rows per workgroup.
+pub(crate) const TILE: u32 = 32;
+
+/// Rows of activations per workgroup in a step of `rows` rows.
+pub(crate) fn steps(rows: u32) -> u32 {
+    rows.next_power_of_two().clamp(2, 8)
+}
+
+/// 1 if the kernels of a plan of `rows` rows have no branch for absent rows of activations. In a
+/// plan of many rows few workgroups have absent rows. Without the branch, prompts of 512 rows run
+/// at 3,909 tokens a second instead of 3,645 (Qwen3-8B Q4_K_M without cooperative matrices, NVIDIA
+/// H200). Most models that were measured gain 3 to 10%. Short rows of formats with a scale alone
+/// lose: 512 rows of gate and up of Qwen3-0.6B take 197 us instead of 165 in Q8_0, and 262 instead
+/// of 198 in MXFP4.
+pub(crate) fn many(rows: u32, w: Weight) -> u32 {
+    let slower = w.cols <= SHORT && format(w.ty).is_some_and(Format::is_scale_alone);
+    u32::from(rows > 8 && !slower)
+}
+
+/// Rows of weights per workgroup, a multiple of four, for a weight of `rows` rows of `k` columns
+/// and `steps` rows of activations. There are twice as many workgroups of 64 or 32 threads as of
+/// 128: 8 rows of 2048 to 4096 then take 6.1 us instead of 7.1, and of 1024 to 4096 5.6 instead of
+/// 6.5 (NVIDIA H200).
+pub(crate) fn tile(rows: u32, k: u32, steps: u32, caps: &Caps) -> u32 {
+    let workgroups =
+        caps.table.workgroups * WORKGROUPS[steps.ilog2() as usize - 1] * if threads(k) == 0 { 1 } else { 2 };
+    rows.div_ceil(4 * workgroups).clamp(1, TILE / 4) * 4
+}
+
+/// The dispatches of a product with a few rows of packed activations, one for each part of the
+/// weight.
+pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
+    let Weight { ty, rows: n, cols: k, .. } = op.w;
+    let rows = op.x.shape.rows;
+    let steps = steps(rows);
+    let variant = VARIANTS[steps.ilog2() as usize - 1][threads(k)];
+    let one = |(part, range): (usize, std::ops::Range<u32>)| {
+        let w = Arg::Weight(op.w, part as u32);
+        let bind = Bind { x: op.x.into(), w, bias: op.bias.into(), y: op.y.into() };
+        let (row_count, has_bias) = (range.len() as u32, u32::from(op.bias.is_some()));
+        let tile = tile(row_count, k, steps, cx.caps);
+        let params = Params {
+            k,
+            n,
+            rows,
+            row_base: range.start,
+            row_count,
+            has_bias,
+            tile,
+            exchange: cx.caps.subgroup_size,
+            many: many(rows, op.w),
+        };
+        // Rows past the step are multiplied too. Their results are never read.
+        let per_row = row_count.div_ceil(tile) * rows.div_ceil(steps);
+        bind.dispatch(variant, params, Grid::PerRow { lead: fixed(1, 1), per_row })
+    };
+    parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+}

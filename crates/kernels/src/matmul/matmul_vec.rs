@@ -1,0 +1,89 @@
+//! Product of one row, or of a few rows with a weight of few rows.
+
+use super::matmul;
+use super::product::Product;
+use crate::caps::Caps;
+use crate::graph::tensor::{Tensor, Weight};
+use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower};
+use crate::kernel::split::parts;
+use gguf::GgmlType;
+
+kernel! {
+    MATMUL_VEC: "matmul_vec",
+    wgsl: [
+        "matmul/matmul_vec.wgsl", threads, quads, "matmul/pieces/vec_sums.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl",
+        "shared/grid.wgsl"
+    ],
+    params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 },
+    bindings: Bind { x: Read, w: Eights, bias: Read, y: Write },
+    cpu: cpu_ref::matmul,
+    nmse: 1e-10,
+    needs: { threads: 64, workgroup_bytes: 1128 },
+    variants: {
+        // Row lengths that are a multiple of 8.
+        WHOLE: "matmul_vec" { threads: vary { WG: 64, TEAM: 64 }, quads: choose ["shared/x4.wgsl"] },
+        // The same for long rows and for few of them.
+        LONG: "matmul_vec_long" needs { threads: 256, workgroup_bytes: 4320 } {
+            threads: vary { WG: 256, TEAM: 256 },
+            quads: choose ["shared/x4.wgsl"],
+        },
+        // Other lengths.
+        TAIL: "matmul_vec_tail" needs { threads: 64, workgroup_bytes: 1064 } {
+            threads: vary { WG: 64, TEAM: 64 },
+            quads: choose ["shared/x4_tail.wgsl"],
+        },
+    },
+}
+
+/// Weight rows per workgroup.
+pub(crate) const WEIGHT_ROWS: u32 = 4;
+
+/// Columns that a thread reads at a time.
+pub(crate) const EIGHT: u32 = 8;
+
+/// Rows of a weight for each workgroup that the device runs at the same time. With fewer rows, 64
+/// threads for four of them would keep less than a quarter of the device's threads busy.
+const MANY: u32 = 32;
+
+/// Whether 256 threads share four rows of `k` columns instead of 64.
+pub(crate) fn long(rows: u32, k: u32, caps: &Caps) -> bool {
+    k > caps.table.vec_columns || rows < MANY * caps.table.workgroups && k > 64 * EIGHT
+}
+
+/// Largest number of rows, each of which reads the weight.
+const MOST_ROWS: u32 = 8;
+
+/// Whether these kernels take a few rows with an f32 weight on this device, if tiles of 64 x 64
+/// results would keep less than an eighth of the device busy. Other types would be dequantized
+/// again for every row.
+#[must_use]
+pub fn few(w: Weight, rows: u32, caps: &Caps) -> bool {
+    let tiles = rows.div_ceil(matmul::TILE) * w.rows.div_ceil(matmul::TILE);
+    w.ty == GgmlType::F32 && rows <= MOST_ROWS && 8 * tiles < caps.table.workgroups
+}
+
+/// The dispatches, one for each part of the weight.
+pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
+    summed(op, op.bias.map(Arg::from), op.y, cx)
+}
+
+/// The same for `to` = product + `bias`.
+pub(crate) fn summed(op: &Product, bias: Option<Arg>, to: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
+    let Weight { ty, rows: n, cols: k, .. } = op.w;
+    let one = |(part, range): (usize, std::ops::Range<u32>)| {
+        let w = Arg::Weight(op.w, part as u32);
+        let bind = Bind { x: op.x.into(), w, bias: bias.unwrap_or(Arg::None), y: to.into() };
+        let row_count = range.len() as u32;
+        let grid = Grid::PerRow { lead: op.x.shape, per_row: row_count.div_ceil(WEIGHT_ROWS) };
+        let rows = op.x.shape.rows;
+        let (has_bias, exchange) = (u32::from(bias.is_some()), cx.caps.subgroup_size);
+        let params = Params { k, n, rows, row_base: range.start, row_count, has_bias, exchange };
+        let variant = match k.is_multiple_of(EIGHT) {
+            true if long(rows * row_count, k, cx.caps) => &LONG,
+            true => &WHOLE,
+            false => &TAIL,
+        };
+        bind.dispatch(variant, params, grid)
+    };
+    parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+}
