@@ -1,24 +1,20 @@
-//! `contracts`: writes docs/contracts.md from the declarations of the kernels and the list of
-//! promises.
-
-mod promises;
+//! `contracts`: writes docs/contracts.md from the declarations of the kernels.
 
 use crate::{read, root};
 use anyhow::Context as _;
 use kernels::testing::kernel::compose::{Piece, Shader};
 use kernels::testing::kernel::{Access, Fill, Kernel, Needs, PEAK, Part, Scalar, Variant};
-use kernels::testing::lower::{self, kernels};
+use kernels::testing::language::{self, kernels};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
 
 const PATH: &str = "docs/contracts.md";
 
 /// The text before the kernels; `PEAK` stands for its number.
 const HEAD: &str = "# Contracts of the kernels
 
-`cargo xtask contracts` writes this file from the kernels in `crates/kernels/src/ops/` and
-`crates/kernels/src/lower/`, and the promises at its end from a list; do not edit it.
+`cargo xtask contracts` writes this file from the kernels in the families of
+`crates/kernels/src/`; do not edit it.
 
 A kernel has one or more variants with different constants or pieces. A shader is a variant with
 chosen formats, state types and subgroup form. The needs of a variant are the largest needs of its
@@ -40,7 +36,7 @@ pub fn run(check: bool) -> anyhow::Result<bool> {
     if !check {
         std::fs::create_dir_all(root().join("docs"))?;
         std::fs::write(root().join(PATH), text).with_context(|| format!("writing {PATH}"))?;
-        println!("wrote {PATH}: {} kernels, {} variants", kernels().len(), lower::variants().count());
+        println!("wrote {PATH}: {} kernels, {} variants", kernels().len(), language::variants().count());
         return Ok(true);
     }
     let fresh = read(PATH).is_ok_and(|found| found == text);
@@ -55,7 +51,6 @@ fn render() -> anyhow::Result<String> {
     for kernel in kernels() {
         section(kernel, &mut text).with_context(|| kernel.name)?;
     }
-    text.push_str(&promises::table(read)?);
     Ok(text)
 }
 
@@ -68,9 +63,8 @@ fn section(kernel: &Kernel, text: &mut String) -> anyhow::Result<()> {
         .collect();
     anyhow::ensure!(!head.is_empty(), "{path} has no comment at its head");
     write!(text, "\n## {}\n\n```text\n{}\n```\n\n", kernel.name, head.join("\n"))?;
-    let stem = Path::new(kernel.file).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     // A kernel that only another kernel's cases test has no file of cases.
-    let source = read(&format!("crates/kernels/src/testing/cases/{stem}.rs")).unwrap_or_default();
+    let source = read(&cases_of(kernel.file)).unwrap_or_default();
     if let Some(domain) = doc(&source, "pub fn case(") {
         writeln!(text, "- Domain tested: {domain}")?;
     }
@@ -100,6 +94,11 @@ fn section(kernel: &Kernel, text: &mut String) -> anyhow::Result<()> {
         writeln!(text, "  - `{}`: {}; {}{peak}", variant.name, listed(fills), needs(variant))?;
     }
     Ok(())
+}
+
+/// The file of cases beside a file that declares kernels.
+fn cases_of(declared: &str) -> String {
+    format!("{}_case.rs", declared.replace('\\', "/").trim_end_matches(".rs"))
 }
 
 fn listed(items: impl Iterator<Item = String>) -> String {
@@ -162,5 +161,28 @@ fn access_name(access: Access) -> &'static str {
         Access::KvMut => "KV state, written",
         Access::KvBoth => "KV state, read and written",
         Access::StateMut => "state, written in place",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tests that docs/from-the-seeds.md names, each as "`name` (file)".
+    fn named(page: &str) -> Vec<(&str, &str)> {
+        let parts: Vec<&str> = page.split("` (").collect();
+        let pairs = parts.windows(2).filter_map(|two| Some((two[0].rsplit_once('`')?.1, two[1].split_once(')')?.0)));
+        pairs.filter(|(_, file)| file.ends_with(".rs")).collect()
+    }
+
+    #[test]
+    fn every_test_that_holds_a_promise_is_there() {
+        let page = read("docs/from-the-seeds.md").expect("the page");
+        let tests = named(&page);
+        assert!(tests.len() > 80, "{} tests", tests.len());
+        for (name, file) in tests {
+            let source = read(file).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+            assert!(source.contains(&format!("fn {name}(")), "{file} has no test {name}");
+        }
     }
 }

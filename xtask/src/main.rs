@@ -43,7 +43,7 @@ enum Command {
     Shaders(dump::Args),
     /// Check file layout, dependencies and the other rules of this project
     Tidy,
-    /// Write docs/contracts.md from the kernels, with what holds the promises of other projects
+    /// Write docs/contracts.md from the kernels
     Contracts {
         /// Write nothing; fail if the file is not up to date
         #[arg(long)]
