@@ -1,6 +1,6 @@
 //! The declaration of a family.
 
-/// Declares a family from its list: modules, what is recorded, kernels and cases.
+/// Declares a family from its list: its modules, its recorded operations and its kernels.
 ///
 /// A row names a file, the operations in it, its kernels, and the file of its parity cases. The
 /// sections are, in this order:
