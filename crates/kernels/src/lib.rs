@@ -53,6 +53,7 @@
 #![cfg_attr(not(feature = "testing"), allow(dead_code, unused_imports))]
 
 mod caps;
+#[macro_use]
 mod graph;
 #[macro_use]
 mod kernel;

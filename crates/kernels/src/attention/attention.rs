@@ -49,6 +49,8 @@ pub struct Attention {
     pub y: Tensor,
 }
 
+parameters! { Attention: attend }
+
 /// An attention whose keys and values are in a cache.
 #[derive(Copy, Clone, Debug)]
 pub struct Cached {

@@ -31,6 +31,8 @@ pub struct AttentionBackwardKv {
     pub dv: Tensor,
 }
 
+parameters! { AttentionBackwardKv: of }
+
 /// dk\[s\] = sum_t,n ds q[t, n] and dv\[s\] = sum_t,n p dy[t, n] over the rows t that see key s,
 /// with the operands of [`attention_backward_q`](crate::ops::backward::attention_backward_q());
 /// returns two [T, K, H], f32.

@@ -30,6 +30,8 @@ pub struct AttentionBackwardQ {
     pub dq: Tensor,
 }
 
+parameters! { AttentionBackwardQ: of }
+
 /// dq[t, n] = sum_s ds k\[s\] with ds = p (dy[t, n] . v\[s\] - delta) score', from the derivative
 /// `dy` [T, N, H] by the result of the attention `of` and `stats` [T, N, 2] as
 /// [`attention_delta`](crate::ops::backward::attention_delta()) made them; returns [T, N, H], f32.

@@ -1,6 +1,7 @@
 //! Parity cases of `attention`.
 
 use super::attention::{Attend, attention};
+use crate::graph::operation::Parameter;
 use crate::graph::tensor::{KvState, Lead, Shape, StateKind};
 use crate::kernel::random::Gen;
 use crate::norm::pack_f16::pack_f16_as_is;
@@ -154,4 +155,25 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     appended(g, ty, None)
+}
+
+impl Parameter for Attend {
+    fn wrong(&self, _: &'static str) -> Vec<(&'static str, Self)> {
+        let Self { mask, scale, softcap } = *self;
+        let mut all: Vec<_> =
+            scale.wrong("scale").into_iter().map(|(name, scale)| (name, Self { scale, ..*self })).collect();
+        if let Some(cap) = softcap {
+            let caps = cap.wrong("softcap").into_iter();
+            all.extend(caps.map(|(name, cap)| (name, Self { softcap: Some(cap), ..*self })));
+            all.push(("softcap lost", Self { softcap: None, ..*self }));
+        }
+        // Other changes of the mask are not valid recordings: a ring has only the rows of its window,
+        // and only bidirectional recordings have the ends of rows.
+        match mask {
+            Mask::Window(n) => all.push(("window", Self { mask: Mask::Window(n + 1), ..*self })),
+            Mask::Bidirectional => all.push(("mask", Self { mask: Mask::Causal, ..*self })),
+            Mask::Causal => {}
+        }
+        all
+    }
 }

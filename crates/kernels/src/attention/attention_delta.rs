@@ -25,6 +25,8 @@ pub struct AttentionDelta {
     pub stats: Tensor,
 }
 
+parameters! { AttentionDelta }
+
 /// stats[t, n] = (lse[t, n], sum_h dy[t, n, h] y[t, n, h]) with the result `y` [T, N, H] of an
 /// attention, the derivative `dy` by it, and `lse` [T, N] as
 /// [`attention_lse`](crate::ops::backward::attention_lse()) made it; returns [T, N, 2], f32.

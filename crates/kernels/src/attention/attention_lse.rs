@@ -91,6 +91,8 @@ pub struct AttentionLse {
     pub y: Tensor,
 }
 
+parameters! { AttentionLse: of }
+
 /// The logarithm of the sum of the exponentials of the scores of each query row; returns [T, N],
 /// f32.
 pub fn attention_lse(rec: &mut Recorder<impl From<AttentionLse>>, of: Attended) -> Tensor {

@@ -5,6 +5,7 @@ use super::attention_backward_kv::attention_backward_kv;
 use super::attention_backward_q::attention_backward_q;
 use super::attention_delta::attention_delta;
 use super::attention_lse::{Attended, attention_lse};
+use crate::graph::operation::Parameter;
 use crate::graph::tensor::{Input, Lead, Shape, Tensor};
 use crate::kernel::random::Gen;
 use crate::plan::{PlanOptions, Precision};
@@ -155,4 +156,10 @@ pub fn kv_case(g: &mut Gen) -> Case {
 
 pub fn kv_flash_case(g: &mut Gen) -> Case {
     kv_of(with_stats(g, &TILES))
+}
+
+impl Parameter for Attended {
+    fn wrong(&self, name: &'static str) -> Vec<(&'static str, Self)> {
+        self.attend.wrong(name).into_iter().map(|(name, attend)| (name, Self { attend, ..*self })).collect()
+    }
 }

@@ -26,6 +26,8 @@ pub struct KvAppend {
     pub state: KvState,
 }
 
+parameters! { KvAppend }
+
 /// Stores `k` and `v` [T, K, H] at the step's positions in the type of the state, and returns the
 /// state after that. In a recording [of documents](Recorder::of_documents) they are not stored and
 /// stay tensors of the step.

@@ -31,6 +31,8 @@ pub struct Add {
     pub y: Tensor,
 }
 
+parameters! { Add }
+
 /// y = a + b, element by element; both are [T, D], f32.
 pub fn add(rec: &mut Recorder<impl From<Add>>, a: Tensor, b: Tensor) -> Tensor {
     assert_eq!((a.shape.rows, a.shape.width()), (b.shape.rows, b.shape.width()), "add of unequal shapes");

@@ -36,6 +36,8 @@ pub struct AddWeighted {
     pub y: Tensor,
 }
 
+parameters! { AddWeighted: weights }
+
 /// y\[t\] = base\[t\] + sum_j (c[t, first + j] + shift) * x_j\[t\]; `base` and one to four tensors
 /// `x` [T, D], f32.
 pub fn add_weighted(

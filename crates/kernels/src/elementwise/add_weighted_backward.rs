@@ -26,6 +26,8 @@ pub struct AddWeightedBackward {
     pub dx: Tensor,
 }
 
+parameters! { AddWeightedBackward: weights }
+
 /// The derivative of `sum` by its tensor number `j`, from the derivative `dy` by its result; both
 /// [T, D], f32. The derivative by the base is `dy`.
 pub fn add_weighted_backward(

@@ -25,6 +25,8 @@ pub struct AddWeightedBackwardC {
     pub dc: Tensor,
 }
 
+parameters! { AddWeightedBackwardC }
+
 /// The derivative of `sum` by the columns of its weights that it reads, from the derivative `dy`
 /// [T, D] by its result; returns [T, J] for J tensors, f32.
 pub fn add_weighted_backward_c(

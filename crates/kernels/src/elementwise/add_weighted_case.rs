@@ -1,6 +1,7 @@
 //! Parity cases of `add_weighted`.
 
 use super::add_weighted::{RowWeights, add_weighted};
+use crate::graph::operation::Parameter;
 use crate::graph::tensor::Tensor;
 use crate::kernel::random::Gen;
 use crate::testing::parity::{Case, MakeCase};
@@ -20,4 +21,12 @@ pub fn case(g: &mut Gen) -> Case {
     let y = add_weighted(&mut case.rec, base, &x, RowWeights { c, first, shift });
     case.expect(y);
     case
+}
+
+impl Parameter for RowWeights {
+    fn wrong(&self, _: &'static str) -> Vec<(&'static str, Self)> {
+        let Self { first, shift, .. } = *self;
+        let shifts = shift.wrong("shift").into_iter().map(|(name, shift)| (name, Self { shift, ..*self }));
+        shifts.chain(first.wrong("first").into_iter().map(|(name, first)| (name, Self { first, ..*self }))).collect()
+    }
 }

@@ -28,6 +28,8 @@ pub struct Dropout {
     pub y: Tensor,
 }
 
+parameters! { Dropout: tensor, rate }
+
 /// y = x / (1 - rate), or 0 with the probability `rate`, element by element; `x` [T, D], f32. The
 /// words of `key` [1, 2], a seed and the number of the step, and `tensor` decide together with the
 /// place of an element whether it is dropped. The derivative is the operation itself (Srivastava et

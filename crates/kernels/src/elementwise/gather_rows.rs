@@ -24,6 +24,8 @@ pub struct GatherRows {
     pub y: Tensor,
 }
 
+parameters! { GatherRows }
+
 /// The rows of `x` [T, D] that the step asks logits for; [Out, D], f32.
 pub fn gather_rows(rec: &mut Recorder<impl From<GatherRows>>, x: Tensor) -> Tensor {
     let out_rows = rec.input(Input::OutRows);

@@ -25,6 +25,8 @@ pub struct GatherRowsBackward {
     pub dx: Tensor,
 }
 
+parameters! { GatherRowsBackward }
+
 /// The derivative of [`gather_rows`](crate::ops::gather_rows()) by its rows, from `dy` [Out, D];
 /// returns [T, D], f32. The step's `out_rows` must rise.
 pub fn gather_rows_backward(rec: &mut Recorder<impl From<GatherRowsBackward>>, dy: Tensor) -> Tensor {

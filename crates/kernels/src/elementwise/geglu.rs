@@ -25,6 +25,8 @@ pub struct Geglu {
     pub y: Tensor,
 }
 
+parameters! { Geglu: start }
+
 /// y = gelu(gate) * up with the tanh form of GELU, element by element; all [T, F], f32 (Shazeer
 /// 2020, arXiv 2002.05202).
 pub fn geglu(rec: &mut Recorder<impl From<Geglu>>, gate: Tensor, up: Tensor) -> Tensor {

@@ -28,6 +28,8 @@ pub struct GegluBackward {
     pub dup: Tensor,
 }
 
+parameters! { GegluBackward }
+
 /// The derivatives of `glu` by its gate and by the columns of `up` that it reads, from the
 /// derivative `dy` by its result; all [T, F], f32.
 pub fn geglu_backward(rec: &mut Recorder<impl From<GegluBackward>>, glu: &Geglu, dy: Tensor) -> [Tensor; 2] {

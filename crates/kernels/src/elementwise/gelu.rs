@@ -23,6 +23,8 @@ pub struct Gelu {
     pub y: Tensor,
 }
 
+parameters! { Gelu }
+
 /// y = gelu(x) in its tanh form, element by element; `x` [T, D], f32 (Hendrycks & Gimpel 2016,
 /// arXiv 1606.08415).
 pub fn gelu(rec: &mut Recorder<impl From<Gelu>>, x: Tensor) -> Tensor {

@@ -24,6 +24,8 @@ pub struct GeluBackward {
     pub dx: Tensor,
 }
 
+parameters! { GeluBackward }
+
 /// The derivative of [`gelu`](crate::ops::gelu()) by `x`, from the derivative `dy` by its result;
 /// both [T, D], f32.
 pub fn gelu_backward(rec: &mut Recorder<impl From<GeluBackward>>, x: Tensor, dy: Tensor) -> Tensor {

@@ -23,6 +23,8 @@ pub struct JoinColumns {
     pub y: Tensor,
 }
 
+parameters! { JoinColumns }
+
 /// Joins `parts`, all of the same rows, to one tensor with the columns of all of them; f32.
 ///
 /// # Panics

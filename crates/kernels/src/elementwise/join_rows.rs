@@ -14,6 +14,8 @@ pub struct JoinRows {
     pub y: Tensor,
 }
 
+parameters! { JoinRows }
+
 /// Joins `parts`, each of the rows that [`Tensor::rows_from`] gives from its own first row on, to
 /// one tensor of all requested rows; returns [Out, D], f32.
 pub fn join_rows(rec: &mut Recorder<impl From<JoinRows>>, parts: Vec<Tensor>) -> Tensor {

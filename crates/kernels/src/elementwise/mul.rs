@@ -31,6 +31,8 @@ pub struct Mul {
     pub y: Tensor,
 }
 
+parameters! { Mul }
+
 /// y = a * b, element by element; both [T, D], f32.
 pub fn mul(rec: &mut Recorder<impl From<Mul>>, a: Tensor, b: Tensor) -> Tensor {
     assert_eq!((a.shape.rows, a.shape.width()), (b.shape.rows, b.shape.width()), "mul of unequal shapes");

@@ -24,6 +24,8 @@ pub struct MulSigmoid {
     pub y: Tensor,
 }
 
+parameters! { MulSigmoid }
+
 /// y[t, d] = x[t, d] / (1 + exp(-gate\[t\])); `x` [T, D], `gate` [T, 1]; returns [T, D], f32.
 pub fn mul_sigmoid(rec: &mut Recorder<impl From<MulSigmoid>>, x: Tensor, gate: Tensor) -> Tensor {
     assert_eq!((gate.shape.rows, gate.shape.width()), (x.shape.rows, 1), "mul_sigmoid: one gate per row");

@@ -25,6 +25,8 @@ pub struct MulSigmoidBackward {
     pub dgate: Tensor,
 }
 
+parameters! { MulSigmoidBackward }
+
 /// The derivative of [`mul_sigmoid`](crate::ops::mul_sigmoid()) by `gate` [T, 1], from the
 /// derivative `dy` [T, D] by its result; returns [T, 1], f32. The derivative by `x` is
 /// [`mul_sigmoid`](crate::ops::mul_sigmoid()) of `dy`.

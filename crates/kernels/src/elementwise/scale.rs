@@ -24,6 +24,8 @@ pub struct Scale {
     pub y: Tensor,
 }
 
+parameters! { Scale: s }
+
 /// y = x * s, element by element; `x` [T, D], f32.
 pub fn scale(rec: &mut Recorder<impl From<Scale>>, x: Tensor, s: f32) -> Tensor {
     let y = rec.make(x.shape);

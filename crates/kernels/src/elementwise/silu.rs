@@ -23,6 +23,8 @@ pub struct Silu {
     pub y: Tensor,
 }
 
+parameters! { Silu }
+
 /// y = x / (1 + exp(-x)), element by element; `x` [T, D], f32 (Elfwing et al. 2017, arXiv
 /// 1702.03118).
 pub fn silu(rec: &mut Recorder<impl From<Silu>>, x: Tensor) -> Tensor {

@@ -24,6 +24,8 @@ pub struct SiluBackward {
     pub dx: Tensor,
 }
 
+parameters! { SiluBackward }
+
 /// The derivative of [`silu`](crate::ops::silu()) by `x`, from the derivative `dy` by its result;
 /// both [T, D], f32.
 pub fn silu_backward(rec: &mut Recorder<impl From<SiluBackward>>, x: Tensor, dy: Tensor) -> Tensor {

@@ -24,6 +24,8 @@ pub struct Softcap {
     pub y: Tensor,
 }
 
+parameters! { Softcap: cap }
+
 /// y = cap * tanh(x / cap), element by element; `x` [T, D], f32 (Gemma 2 report, arXiv 2408.00118).
 pub fn softcap(rec: &mut Recorder<impl From<Softcap>>, x: Tensor, cap: f32) -> Tensor {
     assert!(cap > 0.0, "softcap of {cap}");

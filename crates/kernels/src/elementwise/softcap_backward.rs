@@ -26,6 +26,8 @@ pub struct SoftcapBackward {
     pub dx: Tensor,
 }
 
+parameters! { SoftcapBackward: cap }
+
 /// The derivative of `limit` by its operand, from the derivative `dy` by its result; [T, D], f32.
 pub fn softcap_backward(rec: &mut Recorder<impl From<SoftcapBackward>>, limit: &Softcap, dy: Tensor) -> Tensor {
     let &Softcap { y, cap, .. } = limit;

@@ -24,6 +24,8 @@ pub struct Swiglu {
     pub y: Tensor,
 }
 
+parameters! { Swiglu }
+
 /// y = silu(gate) * up, element by element; all [T, F], f32 (Shazeer 2020, arXiv 2002.05202).
 pub fn swiglu(rec: &mut Recorder<impl From<Swiglu>>, gate: Tensor, up: Tensor) -> Tensor {
     assert_eq!(gate.shape, up.shape, "swiglu of unequal shapes");

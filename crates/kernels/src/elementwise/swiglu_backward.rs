@@ -26,6 +26,8 @@ pub struct SwigluBackward {
     pub dup: Tensor,
 }
 
+parameters! { SwigluBackward }
+
 /// The derivatives of [`swiglu`](crate::ops::swiglu()) by `gate` and by `up`, from the derivative
 /// `dy` by its result; all [T, F], f32.
 pub fn swiglu_backward(

@@ -24,6 +24,8 @@ pub struct CombineExperts {
     pub y: Tensor,
 }
 
+parameters! { CombineExperts }
+
 /// y[t, d] = sum_j weights[t, j] x[t, j, d]; `x` [T, k, D], `weights` [T, k]; returns [T, D], f32.
 pub fn combine_experts(rec: &mut Recorder<impl From<CombineExperts>>, x: Tensor, weights: Tensor) -> Tensor {
     assert_eq!(

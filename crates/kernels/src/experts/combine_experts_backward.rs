@@ -27,6 +27,8 @@ pub struct CombineExpertsBackward {
     pub dweights: Tensor,
 }
 
+parameters! { CombineExpertsBackward }
+
 /// The derivatives of `sum` by the experts' results [T, k, D] and by their weights [T, k], from the
 /// derivative `dy` [T, D] by its result; f32.
 pub fn combine_experts_backward(

@@ -65,6 +65,8 @@ pub struct GroupExperts {
     pub groups: Groups,
 }
 
+parameters! { GroupExperts }
+
 /// Groups the slots of `experts` [T, k] u32. Every expert number is below `count`.
 pub fn group_experts(rec: &mut Recorder<impl From<GroupExperts>>, experts: Tensor, count: u32) -> Groups {
     assert!(

@@ -42,6 +42,8 @@ pub struct MatmulExperts {
     pub y: Tensor,
 }
 
+parameters! { MatmulExperts: first }
+
 /// y[t, j, n] = sum_k w[e, rows.start + n, k] x[t, k] for e = experts[t, j], the j-th choice of row
 /// t.
 ///

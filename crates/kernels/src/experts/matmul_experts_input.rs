@@ -37,6 +37,8 @@ pub struct MatmulExpertsInput {
     pub dx: Tensor,
 }
 
+parameters! { MatmulExpertsInput: first }
+
 /// dx[t, j, k] = sum_n dy[t, j, n] w[e, first + n, k] for e = experts[t, j]: the derivative of
 /// `product` by the row that each slot reads, from the derivative `dy` [T, k, N] by its result;
 /// returns [T, k, K], f32. Where the slots of a row read one row,

@@ -63,6 +63,8 @@ pub struct Route {
     pub weights: Tensor,
 }
 
+parameters! { Route: normalize }
+
 /// The `k` experts with the largest `logits` [T, E] f32, largest first; of equal logits the lower
 /// expert number comes first. Each has its share of the softmax over all experts, or over the
 /// chosen ones (`normalize`), times `scale` \[E\] if it is given.

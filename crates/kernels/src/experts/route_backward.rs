@@ -28,6 +28,8 @@ pub struct RouteBackward {
     pub dlogits: Tensor,
 }
 
+parameters! { RouteBackward: normalize }
+
 /// The derivative of `route` by its logits, through the weights, from the derivative `dweights`
 /// [T, k] by them; returns [T, E], f32. The choice is constant.
 pub fn route_backward(rec: &mut Recorder<impl From<RouteBackward>>, route: &Route, dweights: Tensor) -> Tensor {

@@ -23,6 +23,8 @@ pub struct SumSlots {
     pub y: Tensor,
 }
 
+parameters! { SumSlots }
+
 /// y[t, d] = sum_j x[t, j, d], in the order of the slots; `x` [T, k, D]; returns [T, D], f32.
 pub fn sum_slots(rec: &mut Recorder<impl From<SumSlots>>, x: Tensor) -> Tensor {
     let y = rec.make(Shape { heads: 1, ..x.shape });

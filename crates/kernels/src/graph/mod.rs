@@ -3,6 +3,7 @@
 
 pub mod host;
 pub mod input;
+#[macro_use]
 pub mod operation;
 pub mod record;
 pub mod sampling;

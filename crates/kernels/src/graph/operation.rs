@@ -58,3 +58,60 @@ pub trait Reference: Operation {
     /// Computes the operation through its oracle in `cpu-ref`.
     fn reference(&self, host: &mut Host<'_>);
 }
+
+/// An operation whose parameters tests make wrong. A shape, and a form of the result, is no
+/// parameter.
+#[cfg(feature = "testing")]
+pub trait Parameters: Sized {
+    /// The operation with one parameter changed, for each parameter, with the name of the parameter.
+    fn wrong(&self) -> Vec<(&'static str, Self)>;
+}
+
+/// The value of a parameter.
+#[cfg(feature = "testing")]
+pub trait Parameter: Sized {
+    /// Other values of a parameter with this name. A parameter with several parts names the parts.
+    fn wrong(&self, name: &'static str) -> Vec<(&'static str, Self)>;
+}
+
+#[cfg(feature = "testing")]
+impl Parameter for f32 {
+    /// One percent more; from zero, a hundredth.
+    fn wrong(&self, name: &'static str) -> Vec<(&'static str, Self)> {
+        vec![(name, if *self == 0.0 { 0.01 } else { 1.01 * self })]
+    }
+}
+
+#[cfg(feature = "testing")]
+impl Parameter for bool {
+    fn wrong(&self, name: &'static str) -> Vec<(&'static str, Self)> {
+        vec![(name, !self)]
+    }
+}
+
+#[cfg(feature = "testing")]
+impl Parameter for u32 {
+    /// One less, which stays valid for an index or an offset.
+    fn wrong(&self, name: &'static str) -> Vec<(&'static str, Self)> {
+        self.checked_sub(1).map(|less| (name, less)).into_iter().collect()
+    }
+}
+
+/// Names the fields of an operation that are its parameters. An operation without parameters is
+/// named alone, so that no operation is forgotten.
+macro_rules! parameters {
+    ($Op:ident $(: $($field:ident),+)?) => {
+        #[cfg(feature = "testing")]
+        impl $crate::graph::operation::Parameters for $Op {
+            fn wrong(&self) -> Vec<(&'static str, Self)> {
+                let all: Vec<Vec<(&'static str, Self)>> = vec![$($(
+                    $crate::graph::operation::Parameter::wrong(&self.$field, stringify!($field))
+                        .into_iter()
+                        .map(|(name, $field)| (name, Self { $field, ..self.clone() }))
+                        .collect()
+                ),+)?];
+                all.concat()
+            }
+        }
+    };
+}

@@ -8,6 +8,8 @@ use crate::attention::list as attention;
 use crate::elementwise::list as elementwise;
 use crate::experts::list as experts;
 use crate::graph::host::Host;
+#[cfg(feature = "testing")]
+use crate::graph::operation::Parameters;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::record::{self, Stage};
 use crate::graph::tensor::Counts;
@@ -127,6 +129,8 @@ macro_rules! language {
         reference! { Op: $($Op,)* Backward, }
         reference! { Backward: $($Back,)* }
         reference! { Primitive: Op, $($Prim,)* AttentionFlash, }
+        parameters_of! { Op: $($Op,)* Backward, }
+        parameters_of! { Backward: $($Back,)* }
         lowering! { Op: $($Op,)* Backward, }
         lowering! { Backward: $($Back,)* }
         lowering! { Lowered: Op, $($Prim,)* $($Fused,)* }
@@ -139,7 +143,13 @@ macro_rules! language {
 
         $(impl From<crate::$back_family::$back::$Back> for Op {
             fn from(op: crate::$back_family::$back::$Back) -> Self {
-                Self::Backward(Backward::$Back(op))
+                Self::Backward(op.into())
+            }
+        })*
+
+        $(impl From<crate::$back_family::$back::$Back> for Backward {
+            fn from(op: crate::$back_family::$back::$Back) -> Self {
+                Self::$Back(op)
             }
         })*
 
@@ -207,6 +217,20 @@ macro_rules! reference {
     };
 }
 
+/// An enum of operations with parameters has their parameters.
+macro_rules! parameters_of {
+    ($of:ident: $($name:ident,)*) => {
+        #[cfg(feature = "testing")]
+        impl Parameters for $of {
+            fn wrong(&self) -> Vec<(&'static str, Self)> {
+                match self {
+                    $(Self::$name(op) => op.wrong().into_iter().map(|(name, op)| (name, op.into())).collect(),)*
+                }
+            }
+        }
+    };
+}
+
 /// An enum of operations with kernels has kernels.
 macro_rules! lowering {
     ($of:ident: $($name:ident,)*) => {
@@ -216,6 +240,12 @@ macro_rules! lowering {
             }
         }
     };
+}
+
+impl From<Backward> for Op {
+    fn from(op: Backward) -> Self {
+        Self::Backward(op)
+    }
 }
 
 impl From<Op> for Primitive {

@@ -38,6 +38,8 @@ pub struct Embed {
     pub y: Tensor,
 }
 
+parameters! { Embed: scale }
+
 /// The rows of `table` [V, D] for the ids that the token state holds at the step's positions;
 /// returns [T, D], f32. In a recording [of documents](Recorder::of_documents) the ids are the step
 /// input `ids`.

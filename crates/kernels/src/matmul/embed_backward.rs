@@ -26,6 +26,8 @@ pub struct EmbedBackward {
     pub g: State,
 }
 
+parameters! { EmbedBackward }
+
 /// g\[v\] += sum of dy\[t\] over the rows of the step with the id v: the derivative of `look_up` by
 /// its table [V, D], from the derivative `dy` [T, D] by its result; `g` holds [V, D] as plain words
 /// of f32. Every id is below V.

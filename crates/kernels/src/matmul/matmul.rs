@@ -21,6 +21,8 @@ pub struct Matmul {
     pub y: Tensor,
 }
 
+parameters! { Matmul }
+
 /// y[t, n] = sum_k w[n, k] x[t, k]; `w` [N, K] in any weight format, `x` [T, K]; returns [T, N],
 /// f32. If [`Recorder::adapt`] added low-rank factors to `w`, y also gets their part: y + s (x A^T)
 /// B^T.

@@ -30,6 +30,8 @@ pub struct MatmulInput {
     pub dx: Tensor,
 }
 
+parameters! { MatmulInput }
+
 /// dx[t, k] = sum_n dy[t, n] w[n, k], the derivative of [`matmul`](crate::ops::matmul()) by its
 /// rows; `w` [N, K] in any weight format, read as it lies, `dy` [T, N]; returns [T, K], f32.
 pub fn matmul_input(rec: &mut Recorder<impl From<MatmulInput>>, w: Weight, dy: Tensor) -> Tensor {

@@ -31,6 +31,8 @@ pub struct MatmulWeight {
     pub g: State,
 }
 
+parameters! { MatmulWeight }
+
 /// g[n, k] += sum_t dy[t, n] x[t, k], the derivative of [`matmul`](crate::ops::matmul()) by its
 /// weight, over the rows of the step; `dy` [T, N], `x` [T, K], f32; `g` holds [N, K] as plain words
 /// of f32.

@@ -25,6 +25,8 @@ pub struct GaussianTopK {
     pub y: Tensor,
 }
 
+parameters! { GaussianTopK: multiplier }
+
 /// y = max(x - (mean(x) + multiplier * deviation(x)), 0) over the last axis of `x` [T, D], with the
 /// biased deviation. f32.
 pub fn gaussian_top_k(rec: &mut Recorder<impl From<GaussianTopK>>, x: Tensor, multiplier: f32) -> Tensor {

@@ -27,6 +27,8 @@ pub struct GaussianTopKBackward {
     pub dx: Tensor,
 }
 
+parameters! { GaussianTopKBackward: multiplier }
+
 /// The derivative of `cut` by its rows, from the derivative `dy` by its result; both [T, D], f32.
 /// The cut-off moves with the mean and with the deviation of a row.
 pub fn gaussian_top_k_backward(

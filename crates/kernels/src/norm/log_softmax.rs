@@ -23,6 +23,8 @@ pub struct LogSoftmax {
     pub y: Tensor,
 }
 
+parameters! { LogSoftmax }
+
 /// y = x - log sum exp(x) over the last axis of `x` [T, D] or [T, N, H], f32; each row has a finite
 /// element.
 pub fn log_softmax(rec: &mut Recorder<impl From<LogSoftmax>>, x: Tensor) -> Tensor {

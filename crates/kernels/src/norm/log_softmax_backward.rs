@@ -24,6 +24,8 @@ pub struct LogSoftmaxBackward {
     pub dx: Tensor,
 }
 
+parameters! { LogSoftmaxBackward }
+
 /// The derivative of [`log_softmax`](crate::ops::log_softmax()) by its rows, from its result `y`
 /// [T, D] or [T, N, H] and the derivative `dy` by it; returns the shape of `y`, f32.
 pub fn log_softmax_backward(rec: &mut Recorder<impl From<LogSoftmaxBackward>>, y: Tensor, dy: Tensor) -> Tensor {

@@ -25,6 +25,8 @@ pub struct MatchRms {
     pub y: Tensor,
 }
 
+parameters! { MatchRms: least }
+
 /// y = x * sqrt(mean(like^2) / max(mean(x^2), least)) over the last axis of `x` and `like` [T, D]:
 /// `x` gets the root mean square of `like`. f32.
 pub fn match_rms(rec: &mut Recorder<impl From<MatchRms>>, x: Tensor, like: Tensor, least: f32) -> Tensor {

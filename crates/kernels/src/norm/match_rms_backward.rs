@@ -28,6 +28,8 @@ pub struct MatchRmsBackward {
     pub dlike: Tensor,
 }
 
+parameters! { MatchRmsBackward: least }
+
 /// The derivatives of `scaled` by its rows and by the rows whose size they get, from the derivative
 /// `dy` by its result; all [T, D], f32. A row of zeros that gives the size has the derivative zero.
 pub fn match_rms_backward(

@@ -25,6 +25,8 @@ pub struct RmsNorm {
     pub y: Tensor,
 }
 
+parameters! { RmsNorm: eps }
+
 /// y = x / sqrt(mean(x^2) + eps) * w over the last axis of `x` [T, D] or [T, N, H]; `w` \[D\] (or
 /// \[H\]) or none. f32.
 pub fn rms_norm(rec: &mut Recorder<impl From<RmsNorm>>, x: Tensor, w: Option<Weight>, eps: f32) -> Tensor {

@@ -27,6 +27,8 @@ pub struct RmsNormBackward {
     pub dx: Tensor,
 }
 
+parameters! { RmsNormBackward: eps }
+
 /// The derivative of `norm` by its rows, from the derivative `dy` by its result; both have the
 /// shape of the norm's rows. f32.
 pub fn rms_norm_backward(rec: &mut Recorder<impl From<RmsNormBackward>>, norm: &RmsNorm, dy: Tensor) -> Tensor {

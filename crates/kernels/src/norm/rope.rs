@@ -24,6 +24,8 @@ pub struct Rope {
     pub y: Tensor,
 }
 
+parameters! { Rope }
+
 /// Rotates the pairs (i, i + dim / 2) of every head of `x` [T, N, H] by the angles of `rows` [T,
 /// dim / 2, 2] ([`Recorder::rope_rows`]); elements past dim are copied. f32.
 pub fn rope(rec: &mut Recorder<impl From<Rope>>, x: Tensor, rows: Tensor) -> Tensor {

@@ -24,6 +24,8 @@ pub struct RopeBackward {
     pub dx: Tensor,
 }
 
+parameters! { RopeBackward }
+
 /// The derivative of [`rope`](crate::ops::rope()) with the same `table` [T, dim / 2, 2]: its
 /// adjoint, applied to `dy` [T, N, H]. f32.
 pub fn rope_backward(rec: &mut Recorder<impl From<RopeBackward>>, dy: Tensor, table: Tensor) -> Tensor {

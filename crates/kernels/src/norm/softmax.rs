@@ -23,6 +23,8 @@ pub struct Softmax {
     pub y: Tensor,
 }
 
+parameters! { Softmax }
+
 /// y = exp(x - max) / sum exp(x - max) over the last axis of `x` [T, D] or [T, N, H], f32; each row
 /// has a finite element.
 pub fn softmax(rec: &mut Recorder<impl From<Softmax>>, x: Tensor) -> Tensor {

@@ -24,6 +24,8 @@ pub struct SoftmaxBackward {
     pub dx: Tensor,
 }
 
+parameters! { SoftmaxBackward }
+
 /// The derivative of [`softmax`](crate::ops::softmax()) by its rows, from its result `y` [T, D]
 /// or [T, N, H] and the derivative `dy` by it; returns the shape of `y`, f32.
 pub fn softmax_backward(rec: &mut Recorder<impl From<SoftmaxBackward>>, y: Tensor, dy: Tensor) -> Tensor {

@@ -23,6 +23,8 @@ pub struct Argmax {
     pub y: Tensor,
 }
 
+parameters! { Argmax }
+
 /// The first index of the largest element of every row of `x` [R, V] f32. NaN is skipped; a row of
 /// NaN alone gives 0. Returns [R, 1], u32.
 pub fn argmax(rec: &mut Recorder<impl From<Argmax>>, x: Tensor) -> Tensor {

@@ -32,6 +32,8 @@ pub struct Penalize {
     pub y: Tensor,
 }
 
+parameters! { Penalize }
+
 /// `logits` [Out, V] f32 with the penalties of the step's sampling parameters; returns [Out, V],
 /// f32.
 ///

@@ -36,6 +36,8 @@ pub struct Sample {
     pub y: Tensor,
 }
 
+parameters! { Sample }
+
 /// Draws an id for every row of `logits` [Out, V] f32, which are penalized already. It draws as
 /// [`cpu_ref::sample`] does at the row's position.
 ///

@@ -27,6 +27,8 @@ pub struct TopK {
     pub y: Tensor,
 }
 
+parameters! { TopK }
+
 /// The `k` (at most [`MAX_K`]) largest elements of every row of `x` [R, V] f32, value descending,
 /// then index ascending.
 ///

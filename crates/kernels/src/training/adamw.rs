@@ -39,6 +39,8 @@ pub struct Adamw {
     pub step: Tensor,
 }
 
+parameters! { Adamw: spec }
+
 /// The words of the step input of [`adamw()`] in step `t`, the first of which is 1: the rate, the
 /// largest norm of all gradients together (`f32::MAX` for no clipping), and the corrections of the
 /// moments, computed in f64.

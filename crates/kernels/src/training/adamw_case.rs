@@ -2,6 +2,7 @@
 
 use super::adamw::{Moments, adamw, adamw_step};
 use super::count_step::count_step;
+use crate::graph::operation::Parameter;
 use crate::graph::tensor::{Lead, Shape, StateKind, Tensor};
 use crate::kernel::random::Gen;
 use crate::testing::parity::{Case, MakeCase};
@@ -47,4 +48,16 @@ pub fn count_case(g: &mut Gen) -> Case {
     let squares = squares(&mut case, g);
     count_step(&mut case.rec, squares, count);
     case
+}
+
+impl Parameter for AdamwSpec {
+    fn wrong(&self, _: &'static str) -> Vec<(&'static str, Self)> {
+        let Self { beta1, beta2, eps, decay } = *self;
+        vec![
+            ("beta1", Self { beta1: 0.99 * beta1, ..*self }),
+            ("beta2", Self { beta2: 0.99 * beta2, ..*self }),
+            ("eps", Self { eps: 1.01 * eps, ..*self }),
+            ("decay", Self { decay: 1.01 * decay, ..*self }),
+        ]
+    }
 }

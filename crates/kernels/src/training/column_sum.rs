@@ -30,6 +30,8 @@ pub struct ColumnSum {
     pub g: State,
 }
 
+parameters! { ColumnSum }
+
 /// g\[c\] += sum_r a[r, c] b[r, c] over the rows of the step, with b = 1 if it is absent: the
 /// derivative of a bias from the derivative `a` by the sum, or of a row factor from the derivative
 /// by the product and its other operand. `a` and `b` [T, D], f32; `g` holds as many plain words of

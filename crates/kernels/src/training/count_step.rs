@@ -23,6 +23,8 @@ pub struct CountStep {
     pub count: State,
 }
 
+parameters! { CountStep }
+
 /// Adds 1 to `count`, a state of one word that holds an f32, unless `squares` \[1\] is infinite or
 /// no number: then [`adamw`](crate::ops::backward::adamw()) changes nothing either. (f32 counts
 /// exactly up to 2^24.)

@@ -24,6 +24,8 @@ pub struct CrossEntropy {
     pub y: Tensor,
 }
 
+parameters! { CrossEntropy }
+
 /// y\[t\] = (lse - logits[t, targets\[t\]], lse) with lse = ln sum_v exp(logits[t, v]); `logits`
 /// [T, V], `targets` \[T\] ids; returns [T, 2], f32. A target of V or more has the loss 0.
 pub fn cross_entropy(rec: &mut Recorder<impl From<CrossEntropy>>, logits: Tensor, targets: Tensor) -> Tensor {

@@ -27,6 +27,8 @@ pub struct CrossEntropyBackward {
     pub d: Tensor,
 }
 
+parameters! { CrossEntropyBackward }
+
 /// d[t, v] = weights\[t\] (exp(logits[t, v] - lse\[t\]) - [v = targets\[t\]]): the derivative of
 /// sum_t weights\[t\] loss\[t\] by the logits of `loss`; `weights` \[T\] f32; returns [T, V], f32.
 /// A target of V or more gives zeros.

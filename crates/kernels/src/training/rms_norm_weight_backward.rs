@@ -30,6 +30,8 @@ pub struct RmsNormWeightBackward {
     pub g: State,
 }
 
+parameters! { RmsNormWeightBackward: eps }
+
 /// g\[d\] += sum_r dy[r, d] x[r, d] / sqrt(mean_e x[r, e]^2 + eps) over the rows of the step, or
 /// over their heads: the derivative of `norm` by its weight, from the derivative `dy` by its
 /// result; `g` holds \[D\] as plain words of f32.

@@ -29,6 +29,8 @@ pub struct SumSquares {
     pub y: Tensor,
 }
 
+parameters! { SumSquares }
+
 /// y = the sum of the squares of the words of all states `of`, as f32, added in a fixed order;
 /// returns \[1\], f32.
 ///
