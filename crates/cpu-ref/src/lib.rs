@@ -34,15 +34,40 @@
 //! * [`softmax`], [`top_k`], [`penalize`] and [`sample`] make the next token of logits.
 //! * [`nmse`] is the measure by which results are compared; [`worst_row`] takes it of every row.
 
+/// The oracles of a family: a file for each, and the names in it that the crate shows. A file
+/// without names shows its function.
+macro_rules! oracles {
+    ($($file:ident $(: $($name:ident),+)?;)*) => {
+        $(pub(crate) mod $file; oracles! { @show $file $(: $($name),+)? })*
+    };
+    (@show $file:ident) => { pub use $file::$file; };
+    (@show $file:ident: $($name:ident),+) => { pub use $file::{$($name),+}; };
+}
+
 mod check;
+#[cfg(test)]
+mod differences;
 mod dot;
 mod metric;
-pub mod ops;
 mod rows;
 
+mod attention;
+mod elementwise;
+mod experts;
+mod matmul;
+mod norm;
+mod sampling;
+mod training;
+
+pub use attention::*;
+pub use elementwise::*;
+pub use experts::*;
+pub use matmul::*;
 pub use metric::{RowError, nmse, worst_row};
-pub use ops::*;
+pub use norm::*;
 pub use rows::Rows;
+pub use sampling::*;
+pub use training::*;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

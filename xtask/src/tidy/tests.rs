@@ -119,7 +119,7 @@ fn operations_without_one_of_their_files() {
         ("shaders/elementwise/bench_read.wgsl", "// a"),
         ("shaders/matmul/bench_products.wgsl", "// a"),
         ("crates/kernels/src/elementwise/add.rs", "//! A.\n\nkernel! {\n    cpu: cpu_ref::add,\n}\n"),
-        ("crates/cpu-ref/src/ops/add.rs", "//! A.\n"),
+        ("crates/cpu-ref/src/elementwise/add.rs", "//! A.\n"),
     ];
     assert_eq!(findings(stems, &all), 0);
     for missing in 0..all.len() {

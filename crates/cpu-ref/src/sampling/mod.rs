@@ -1,0 +1,9 @@
+//! From logits to ids.
+
+oracles! {
+    argmax;
+    penalize;
+    sample: sample, SampleSpec;
+    sample_threshold;
+    top_k;
+}
