@@ -1,5 +1,6 @@
 //! `map`: makes plans, and writes the kernels that they run as tables to docs/kernels.md.
 
+use crate::tidy::FAMILIES;
 use crate::{read, root};
 use anyhow::Context as _;
 use cpu_ref::{KvType, Mask};
@@ -20,17 +21,52 @@ const PATH: &str = "docs/kernels.md";
 
 const HEAD: &str = "# Which kernel runs when
 
-`cargo xtask map` writes this file from plans; do not edit it. The plans have the options of
-`weft run`: activations may be rounded. The KV cache is f16 and the weights are Q4_K, unless the
-title says otherwise. A cell names the kernels of a step in order. \"below N\" and \"from N\" are
-positions: an operation may have one kernel for short contexts and other kernels for long ones.
+`cargo xtask map` writes this file from plans and sources; do not edit it. The plans have the
+options of `weft run`: activations may be rounded. The KV cache is f16 and the weights are Q4_K,
+unless the title says otherwise. A cell names the kernels of a step in order.
 
 There are three columns: a browser (WebGPU's default limits), a discrete card with subgroups of 32
-threads, and the same card with cooperative matrices (tensor cores).
+threads, and the same card with cooperative matrices (tensor cores). \"Below N\" and \"from N\" are
+positions: a plan may have one kernel for short contexts and another kernel for long ones. The last
+section lists all kernels.
 ";
 
-/// The rows per step in the tables.
-const STEP_ROWS: [u32; 9] = [1, 2, 8, 9, 12, 17, 33, 65, 512];
+/// The steps of a table.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Steps {
+    /// All rows are of one sequence.
+    Prompt,
+    /// Every row is of another sequence.
+    Sequences,
+    /// The plan has one form for all steps.
+    Any,
+}
+
+impl Steps {
+    /// The rows of the steps. A plan of few rows serves both kinds of steps.
+    fn rows(self) -> &'static [u32] {
+        match self {
+            Self::Prompt => &[2, 8, 9, 12, 17, 33, 65, 512],
+            Self::Sequences => &[1, 2, 8, 9, 12, 17, 33, 64],
+            Self::Any => &[1, 2, 8, 9, 12, 17, 33, 65, 512],
+        }
+    }
+
+    /// The positions at which a dispatch runs in these steps, in words; `None` if it never runs.
+    fn positions(self, when: When) -> Option<String> {
+        let from = |n: u32| if n == 0 { String::new() } else { format!("from {n}: ") };
+        let below = |n: u32| if n == u32::MAX { String::new() } else { format!("below {n}: ") };
+        match (self, when) {
+            (_, When::Always) => Some(String::new()),
+            (Self::Sequences, When::Near(end)) => Some(below(end)),
+            (Self::Sequences, When::Far { near, .. }) => Some(from(near)),
+            (Self::Prompt, When::Deep(at)) => Some(from(at)),
+            (Self::Prompt, When::Far { deep, .. }) => Some(below(deep)),
+            (Self::Sequences, When::Deep(_)) | (Self::Prompt, When::Near(_)) => None,
+            (Self::Any, _) => panic!("the plan has other forms for other steps"),
+        }
+    }
+}
 
 /// The devices of the table columns.
 fn devices() -> [(&'static str, Caps); 3] {
@@ -55,32 +91,48 @@ pub fn run(check: bool) -> anyhow::Result<bool> {
 
 fn render() -> anyhow::Result<String> {
     let mut text = HEAD.to_string();
-    table(&mut text, "Attention: 32 query heads of 128, 8 KV heads, f16 cache", |rows| {
-        Attending { rows, dim: 128, heads: 32, kv_heads: 8, ty: KvType::F16, window: None }.record()
+    let usual = |rows| Attending { rows, dim: 128, heads: 32, kv_heads: 8, ty: KvType::F16, window: None };
+    let first = "attention of 32 query heads of 128, 8 KV heads, and the product after it";
+    table(&mut text, &format!("One prompt: {first}"), Steps::Prompt, |rows| usual(rows).record())?;
+    table(&mut text, &format!("One row of each of several sequences: {first}"), Steps::Sequences, |rows| {
+        usual(rows).record()
     })?;
-    table(&mut text, "Products with a weight of 4096 x 4096", |rows| product(rows, GgmlType::Q4_K, 4096, 4096))?;
+    table(&mut text, "Products with a weight of 4096 x 4096", Steps::Any, |rows| {
+        product(rows, GgmlType::Q4_K, 4096, 4096)
+    })?;
+    let mut attending = |title: &str, of: &dyn Fn(u32) -> Attending| -> anyhow::Result<()> {
+        table(&mut text, &format!("One prompt: {title}"), Steps::Prompt, |rows| of(rows).record())?;
+        table(&mut text, &format!("Several sequences: {title}"), Steps::Sequences, |rows| of(rows).record())
+    };
     for (dim, heads, kv_heads) in [(64, 14, 2), (80, 16, 16), (256, 8, 1), (512, 8, 1)] {
-        let title = format!("Attention: {heads} query heads of {dim}, {kv_heads} KV head(s), f16 cache");
-        table(&mut text, &title, |rows| {
-            Attending { rows, dim, heads, kv_heads, ty: KvType::F16, window: None }.record()
-        })?;
+        let title = format!("{heads} query heads of {dim}, {kv_heads} KV head(s)");
+        attending(&title, &|rows| Attending { dim, heads, kv_heads, ..usual(rows) })?;
     }
-    table(&mut text, "Attention: 8 query heads of 256, 1 KV head, f16 cache, window of 512", |rows| {
-        Attending { rows, dim: 256, heads: 8, kv_heads: 1, ty: KvType::F16, window: Some(512) }.record()
+    attending("8 query heads of 256, 1 KV head, window of 512", &|rows| Attending {
+        dim: 256,
+        heads: 8,
+        kv_heads: 1,
+        window: Some(512),
+        ..usual(rows)
     })?;
-    table(&mut text, "Attention: 32 query heads of 128, 8 KV heads, q8_0 cache", |rows| {
-        Attending { rows, dim: 128, heads: 32, kv_heads: 8, ty: KvType::Q8_0, window: None }.record()
+    attending("32 query heads of 128, 8 KV heads, q8_0 cache", &|rows| Attending { ty: KvType::Q8_0, ..usual(rows) })?;
+    table(&mut text, "Products with a weight of 1024 x 4096", Steps::Any, |rows| {
+        product(rows, GgmlType::Q4_K, 4096, 1024)
     })?;
-    table(&mut text, "Products with a weight of 1024 x 4096", |rows| product(rows, GgmlType::Q4_K, 4096, 1024))?;
-    table(&mut text, "Products with a weight of 12288 x 4096 in F16", |rows| {
+    table(&mut text, "Products with a weight of 12288 x 4096 in F16", Steps::Any, |rows| {
         product(rows, GgmlType::F16, 4096, 12_288)
     })?;
-    table(&mut text, "A gated pair of products with weights of 12288 x 4096, and the product that reads it", gated)?;
-    table(
-        &mut text,
-        "Experts: 8 of 128, each of 768 x 2048, between two sums with the norms and the router that read them",
-        experts,
-    )?;
+    let title = "A gated pair of products with weights of 12288 x 4096, and the product that reads it";
+    table(&mut text, title, Steps::Any, gated)?;
+    let title = "Experts: 8 of 128, each of 768 x 2048, between two sums with the norms and the router that read them";
+    table(&mut text, title, Steps::Any, experts)?;
+    ladders(&mut text)?;
+    every_kernel(&mut text)?;
+    Ok(text)
+}
+
+/// The ladders, and the rules that merge operations.
+fn ladders(text: &mut String) -> anyhow::Result<()> {
     text.push_str(
         "\n## The ladder of products\n\nA product takes the first rung that serves it (`crates/kernels/src/matmul/ladder.rs`).\n\n",
     );
@@ -115,7 +167,29 @@ fn render() -> anyhow::Result<String> {
         let needs = kernel.map_or_else(|| "the needs of its parts".to_string(), |kernel| needs(kernel));
         writeln!(text, "| `{name}` | {merges} | {direction} | {needs} | {beats} |")?;
     }
-    Ok(text)
+    Ok(())
+}
+
+/// What every kernel computes, by family: the first line of the file that declares it.
+fn every_kernel(text: &mut String) -> anyhow::Result<()> {
+    text.push_str(
+        "\n## All kernels\n\nThe families are in the order in which they may use each other. The head of a shader says \
+         how its workgroups share the work; [contracts.md](contracts.md) has params, bindings and needs.\n",
+    );
+    let all = kernels();
+    for family in FAMILIES {
+        let path = format!("crates/kernels/src/{family}/");
+        let about = read(&format!("{path}mod.rs"))?;
+        let about = about.lines().next().and_then(|line| line.strip_prefix("//! ")).context("a family has a head")?;
+        write!(text, "\n### {family}\n\n{about}\n\n| kernel | result |\n| --- | --- |\n")?;
+        for kernel in all.iter().filter(|kernel| kernel.file.replace('\\', "/").starts_with(&path)) {
+            let source = read(kernel.file)?;
+            let head = source.lines().map_while(|line| line.strip_prefix("//!"));
+            let head = head.map(str::trim).collect::<Vec<_>>().join(" ").replace(['[', ']'], "").replace('|', "\\|");
+            writeln!(text, "| [`{}`](contracts.md#{0}) | {head} |", kernel.name)?;
+        }
+    }
+    Ok(())
 }
 
 /// The largest needs of a kernel's variants.
@@ -126,41 +200,32 @@ fn needs(kernel: &Kernel) -> String {
     format!("{threads} threads, {bytes} bytes, {} buffers{matrices}", kernel.bindings.len())
 }
 
-fn table(text: &mut String, title: &str, record: impl Fn(u32) -> Recorder) -> anyhow::Result<()> {
+fn table(text: &mut String, title: &str, steps: Steps, record: impl Fn(u32) -> Recorder) -> anyhow::Result<()> {
     let devices = devices();
     let names: Vec<_> = devices.iter().map(|(name, _)| *name).collect();
     write!(text, "\n## {title}\n\n| rows | {} |\n| --- |{}\n", names.join(" | "), " --- |".repeat(names.len()))?;
-    for rows in STEP_ROWS {
+    for &rows in steps.rows() {
         let rec = record(rows);
-        let cells: Vec<_> = devices.iter().map(|(_, caps)| cell(&rec, caps)).collect::<Result<_, _>>()?;
+        let cells: Vec<_> = devices.iter().map(|(_, caps)| cell(&rec, caps, steps)).collect::<Result<_, _>>()?;
         writeln!(text, "| {rows} | {} |", cells.join(" | "))?;
     }
     Ok(())
 }
 
-/// The kernels of a plan, grouped by range of positions.
-fn cell(rec: &Recorder, caps: &Caps) -> anyhow::Result<String> {
+/// The kernels of a plan that run in these steps, grouped by range of positions.
+fn cell(rec: &Recorder, caps: &Caps, steps: Steps) -> anyhow::Result<String> {
     let options = PlanOptions::plain().precision(Precision::Fast);
-    let mut groups: Vec<(When, Vec<&str>)> = vec![];
+    let mut groups: Vec<(String, Vec<String>)> = vec![];
     for step in plan(rec, caps, &options)?.steps {
-        let (name, when) = (step.dispatch.variant.name, step.dispatch.when);
-        match groups.iter_mut().find(|(of, _)| *of == when) {
+        let Some(positions) = steps.positions(step.dispatch.when) else { continue };
+        let name = format!("`{}`", step.dispatch.variant.name);
+        match groups.iter_mut().find(|(of, _)| *of == positions) {
             Some((_, names)) => names.push(name),
-            None => groups.push((when, vec![name])),
+            None => groups.push((positions, vec![name])),
         }
     }
-    let of = |(when, names): &(When, Vec<&str>)| {
-        let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        match when {
-            When::Always => names,
-            When::Near(end) => format!("below {end}: {names}"),
-            When::Deep(from) => format!("of sequences from {from}: {names}"),
-            When::Far { near, deep: u32::MAX } => format!("from {near}: {names}"),
-            When::Far { near: 0, deep } => format!("of sequences below {deep}: {names}"),
-            When::Far { near, deep } => format!("from {near}, of sequences below {deep}: {names}"),
-        }
-    };
-    Ok(groups.iter().map(of).collect::<Vec<_>>().join("; "))
+    let group = |(positions, names): &(String, Vec<String>)| format!("{positions}{}", names.join(", "));
+    Ok(groups.iter().map(group).collect::<Vec<_>>().join("; "))
 }
 
 fn weight(id: usize, ty: GgmlType, rows: u32, cols: u32) -> Weight {
@@ -258,7 +323,7 @@ mod tests {
     #[test]
     fn every_rung_is_taken_by_some_plan() {
         let text = render().expect("plans");
-        let tables = text.split("## The ladder").next().unwrap_or_default();
+        let tables = text.split("\n## The ladder").next().unwrap_or_default();
         let kernels = matmul::ladder::LADDER.iter().map(|rung| rung.kernel);
         for kernel in kernels.chain(attention::ladder::LADDER.iter().map(|rung| rung.kernel)) {
             let taken = kernel.variants.iter().any(|variant| tables.contains(&format!("`{}`", variant.name)));

@@ -318,7 +318,7 @@ fn dependencies(files: &Files, found: &mut Vec<String>) {
 
 /// The families, in their order: a family may use those before it. Each has a folder of kernels and
 /// a folder of shaders, whose pieces are in the subfolder `pieces`.
-const FAMILIES: [&str; 7] = ["elementwise", "sampling", "norm", "matmul", "attention", "experts", "training"];
+pub const FAMILIES: [&str; 7] = ["elementwise", "sampling", "norm", "matmul", "attention", "experts", "training"];
 
 /// The family whose folder of kernels has this file.
 fn family_of(path: &str) -> Option<&'static str> {

@@ -167,8 +167,8 @@ impl Parameter for Attend {
             all.extend(caps.map(|(name, cap)| (name, Self { softcap: Some(cap), ..*self })));
             all.push(("softcap lost", Self { softcap: None, ..*self }));
         }
-        // Other changes of the mask are not valid recordings: a ring has only the rows of its window,
-        // and only bidirectional recordings have the ends of rows.
+        // Other changes of the mask are not valid recordings. A ring has only the rows of its
+        // window, and only bidirectional recordings have the ends of rows.
         match mask {
             Mask::Window(n) => all.push(("window", Self { mask: Mask::Window(n + 1), ..*self })),
             Mask::Bidirectional => all.push(("mask", Self { mask: Mask::Causal, ..*self })),

@@ -63,7 +63,7 @@ pub trait Reference: Operation {
 /// parameter.
 #[cfg(feature = "testing")]
 pub trait Parameters: Sized {
-    /// The operation with one parameter changed, for each parameter, with the name of the parameter.
+    /// For each parameter, its name and the operation with this parameter changed.
     fn wrong(&self) -> Vec<(&'static str, Self)>;
 }
 
