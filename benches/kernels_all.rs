@@ -115,7 +115,7 @@ impl Bench {
             .executor
             .plan(self.rec, &Arc::new(self.weights.load().expect("room for the weights")), options)
             .expect("a plan");
-        let steps = plan.planned().map_or(&[][..], |planned| &planned.steps);
+        let steps = plan.planned().map_or(&[][..], |planned| &planned.dispatches);
         let steps: Vec<_> = steps.iter().filter(|step| step.dispatch.when.holds(&self.input)).collect();
         RUN.lock().expect("no panic").extend(steps.iter().map(|step| step.shader.variant.name));
         let all = steps.into_iter().map(|step| work(step, &states, &self.input)).fold(Work::default(), Work::plus);

@@ -33,7 +33,7 @@ pub fn shaders(kernel: &str) -> Vec<Shader> {
     for case in cases {
         // A device with small bindings may refuse a case.
         let plans = kinds().into_iter().filter_map(|(_, caps)| case.planned(&caps, false).ok());
-        let shaders = plans.flat_map(|planned| planned.steps).map(|step| step.shader);
+        let shaders = plans.flat_map(|planned| planned.dispatches).map(|placed| placed.shader);
         for shader in shaders.filter(|shader| shader.variant.name.contains(kernel)) {
             let of = shader.variant.kernel;
             let many = of

@@ -3,7 +3,7 @@
 use crate::{read, root};
 use anyhow::Context as _;
 use kernels::testing::kernel::compose::{Piece, Shader};
-use kernels::testing::kernel::{Access, Fill, Kernel, Needs, PEAK, Part, Scalar, Variant};
+use kernels::testing::kernel::{Access, Fill, Kernel, KvUse, Needs, PEAK, Part, Scalar, Variant};
 use kernels::testing::language::{self, kernels};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -112,7 +112,7 @@ fn needs(variant: &'static Variant) -> String {
         subgroups |= shader.subgroups;
         for piece in shader.pieces.iter().flatten() {
             match piece {
-                Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) => formats.insert(ty.name()),
+                Piece::Weight(ty) => formats.insert(ty.name()),
                 Piece::Kv(ty) => kv.insert(format!("{ty:?}")),
             };
         }
@@ -152,15 +152,11 @@ fn access_name(access: Access) -> &'static str {
     match access {
         Access::Read => "read",
         Access::Write => "written",
-        Access::Weight | Access::Eights => "weight",
-        Access::Units | Access::Groups | Access::Rows => "weight in units",
-        Access::Tiles => "weight in units or of 16 bits",
-        Access::Staged => "weight",
-        Access::Second => "weight as the one before",
-        Access::Kv => "KV state, read",
-        Access::KvMut => "KV state, written",
-        Access::KvBoth => "KV state, read and written",
-        Access::StateMut => "state, written in place",
+        Access::Weight(how) => how.words(),
+        Access::Kv(KvUse::Read) => "KV state, read",
+        Access::Kv(KvUse::Write) => "KV state, written",
+        Access::Kv(KvUse::Both) => "KV state, read and written",
+        Access::State => "state, written in place",
     }
 }
 

@@ -44,10 +44,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut known: HashSet<Shader> = all.iter().cloned().collect();
     let mut note = |what: &str, planned: Planned| {
         let _ = writeln!(plans, "# {what}\n{planned}");
-        for step in planned.steps {
-            let _ = writeln!(plans, "{}", params(&step.dispatch.params));
-            if known.insert(step.shader.clone()) {
-                all.push(step.shader);
+        for placed in planned.dispatches {
+            let _ = writeln!(plans, "{}", params(&placed.dispatch.params));
+            if known.insert(placed.shader.clone()) {
+                all.push(placed.shader);
             }
         }
     };

@@ -134,31 +134,35 @@ fn render() -> anyhow::Result<String> {
 /// The ladders, and the rules that merge operations.
 fn ladders(text: &mut String) -> anyhow::Result<()> {
     text.push_str(
-        "\n## The ladder of products\n\nA product takes the first rung that serves it (`crates/kernels/src/matmul/ladder.rs`).\n\n",
+        "\n## The ladder of products\n\nA product takes the first rung that serves it, and nothing else decides \
+         (`crates/kernels/src/matmul/ladder.rs`). A rung has forms: one variant for each part of a weight.\n\n",
     );
     text.push_str(
-        "| kernel | domain | operand | needs at most | reason for its place |\n| --- | --- | --- | --- | --- |\n",
+        "| kernel | domain | operand | forms | needs at most | reason for its place |\n\
+         | --- | --- | --- | --- | --- | --- |\n",
     );
     for rung in &matmul::ladder::LADDER {
         writeln!(
             text,
-            "| `{}` | {} | {:?} | {} | {} |",
+            "| `{}` | {} | {:?} | {} | {} | {} |",
             rung.kernel.name,
             rung.domain,
             rung.rounding,
+            rung.forms,
             needs(rung.kernel),
             rung.beats
         )?;
     }
     text.push_str(
-        "\n## The ladder of attention\n\nAn attention takes the first rung that serves it \
+        "\n## The ladder of attention\n\nAn attention takes the first rung that serves it, and nothing else decides \
          (`crates/kernels/src/attention/ladder.rs`).\n\n",
     );
     text.push_str("| kernel | domain | needs at most | reason for its place |\n| --- | --- | --- | --- |\n");
     for rung in &attention::ladder::LADDER {
         writeln!(text, "| `{}` | {} | {} | {} |", rung.kernel.name, rung.domain, needs(rung.kernel), rung.beats)?;
     }
-    text.push_str("\n## The rules that merge operations\n\nIn the order of the passes (`crates/kernels/src/plan/merge/rules.rs`).\n\n");
+    text.push_str("\n## The rules that merge operations\n\nNorms, packing and gated activations have no ladder: the rule that merges one with its neighbours \
+         chooses its kernel. In the order of the passes (`crates/kernels/src/plan/merge/rules.rs`).\n\n");
     text.push_str("| result | merged operations | how | needs at most | gain |\n| --- | --- | --- | --- | --- |\n");
     let kernels = kernels();
     for [name, merges, direction, beats] in merge_rules() {
@@ -216,9 +220,9 @@ fn table(text: &mut String, title: &str, steps: Steps, record: impl Fn(u32) -> R
 fn cell(rec: &Recorder, caps: &Caps, steps: Steps) -> anyhow::Result<String> {
     let options = PlanOptions::plain().precision(Precision::Fast);
     let mut groups: Vec<(String, Vec<String>)> = vec![];
-    for step in plan(rec, caps, &options)?.steps {
-        let Some(positions) = steps.positions(step.dispatch.when) else { continue };
-        let name = format!("`{}`", step.dispatch.variant.name);
+    for placed in plan(rec, caps, &options)?.dispatches {
+        let Some(positions) = steps.positions(placed.dispatch.when) else { continue };
+        let name = format!("`{}`", placed.dispatch.variant.name);
         match groups.iter_mut().find(|(of, _)| *of == positions) {
             Some((_, names)) => names.push(name),
             None => groups.push((positions, vec![name])),

@@ -164,11 +164,11 @@ mod tests {
     fn the_hash_of_a_shader_changes_with_both_bounds_and_with_no_comment() {
         let mut targets = Target::all(&kernels::Caps::WEBGPU);
         targets.retain(|target| target.stem == "softcap");
-        let Variant { kernel, name, fill, needs, peak } = *targets[0].shader.variant;
+        let Variant { kernel, name, fill, needs, peak, only } = *targets[0].shader.variant;
         let hash = |source: &str, nmse: f64, peak: f64| {
             let kernel = Box::leak(Box::new(Kernel { nmse, ..*kernel }));
             let mut target = targets[0].clone();
-            target.shader.variant = Box::leak(Box::new(Variant { kernel, name, fill, needs, peak }));
+            target.shader.variant = Box::leak(Box::new(Variant { kernel, name, fill, needs, peak, only }));
             let mut digest = Digest::default();
             digest.shader(&target, source, &HashMap::from([("softcap", String::new())]));
             digest.text()

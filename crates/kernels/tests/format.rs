@@ -2,6 +2,7 @@
 //! written down in two places.
 
 use gguf::GgmlType;
+use kernels::testing::kernel::compose::instantiate;
 use kernels::testing::kernel::format::{FORMATS, Format, format, random_block};
 use std::path::{Path, PathBuf};
 use wgpu::naga::{front::wgsl, valid};
@@ -17,7 +18,7 @@ fn two_weights(format: &Format) -> String {
         fn product(@builtin(global_invocation_id) id: vec3<u32>) {
             y[id.x] = up_load4(up_row(id.y, 512u), 512u, id.x) * up_2_load4(up_2_row(id.y, 512u), 512u, id.x);
         }";
-    format!("{kernel}\n{}\n{}", format.instantiate("up"), format.instantiate("up_2"))
+    format!("{kernel}\n{}\n{}", instantiate(format.elements, "W", "up"), instantiate(format.elements, "W", "up_2"))
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Weight formats on the GPU: every piece reads the same values as `gguf` reads on the CPU.
 
 use gguf::GgmlType;
+use kernels::testing::kernel::compose::instantiate;
 use kernels::testing::kernel::format::{FORMATS, Format, set_scales};
 use wgpu::util::DeviceExt as _;
 
@@ -70,7 +71,7 @@ impl Gpu {
                     y[id.y * shape.y + id.x] = w_load4(w_row(id.y, shape.x), shape.x, id.x);
                 }
             }";
-        let source = wgpu::ShaderSource::Wgsl(format!("{kernel}\n{}", format.instantiate("w")).into());
+        let source = wgpu::ShaderSource::Wgsl(format!("{kernel}\n{}", instantiate(format.elements, "W", "w")).into());
         let module =
             self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(format.ty.name()), source });
         self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {

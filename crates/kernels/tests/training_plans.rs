@@ -21,7 +21,7 @@ fn card(cooperative: bool) -> Caps {
 }
 
 fn kernels_of(rec: &Recorder, options: &PlanOptions, caps: &Caps) -> Vec<&'static str> {
-    plan(rec, caps, options).expect("a plan").steps.iter().map(|step| step.dispatch.variant.name).collect()
+    plan(rec, caps, options).expect("a plan").dispatches.iter().map(|placed| placed.dispatch.variant.name).collect()
 }
 
 /// Two products of the same rows, the product of a router, and the derivatives.

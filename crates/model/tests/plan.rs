@@ -182,7 +182,7 @@ fn shaders_of_sessions_are_wgsl_on_devices_of_every_kind() {
             let rec = checked.recording(&SessionOptions::default(), rows);
             for (caps, precision) in kinds().iter().flat_map(|caps| [(caps, Precision::Fast), (caps, Precision::F32)]) {
                 let options = PlanOptions::plain().precision(precision).specialize(true).sequences(1);
-                for step in kernels::plan::plan(&rec, caps, &options).expect("plans").steps {
+                for step in kernels::plan::plan(&rec, caps, &options).expect("plans").dispatches {
                     let refused = if seen.insert(step.shader.clone()) { refusal(&step.shader) } else { None };
                     assert!(
                         refused.is_none(),

@@ -16,7 +16,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ),
     ("crates/kernels/src/kernel/compose.rs", "format!(\"{:?}f\"", "a constant of WGSL: 1.0f"),
     ("crates/kernels/src/kernel/random.rs", "notes.push", "a case of a test"),
-    ("crates/kernels/src/native/tune/probe.rs", "step.shader.label()", "compares two lists of shaders"),
+    ("crates/kernels/src/native/tune/probe.rs", "placed.shader.label()", "compares two lists of shaders"),
     ("crates/kernels/src/device/mod.rs", "self.0.limits", "a key of the cache of pipelines"),
     ("crates/kernels/src/testing/", "", "for tests"),
     ("crates/model/src/chat/python.rs", "format!(\"{value:?}\").to_lowercase()", "a float as Python prints it"),

@@ -233,7 +233,7 @@ kernel! {
     params: Params {
         heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32
     },
-    bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv, v_state: Kv, y: Write },
+    bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv(Read), v_state: Kv(Read), y: Write },
     cpu: cpu_ref::attention,
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 7168 },
@@ -241,7 +241,7 @@ kernel! {
         CACHE: "attention" { keys: choose ["attention/pieces/keys_of_cache.wgsl"] },
         // Keys and values are tensors of the step: `rows` are row numbers, `sequences` the first
         // rows of the documents.
-        STEP: "attention_step" { keys: choose ["attention/pieces/keys_of_step.wgsl"] },
+        STEP: "attention_step" only Step { keys: choose ["attention/pieces/keys_of_step.wgsl"] },
     },
 }
 

@@ -19,7 +19,7 @@ kernel! {
         scale: f32
     },
     bindings: Bind {
-        q: Read, k: Read, v: Read, wq: Read, wk: Read, table: Read, positions: Read, sequences: Read, k_state: KvBoth, v_state: KvBoth,
+        q: Read, k: Read, v: Read, wq: Read, wk: Read, table: Read, positions: Read, sequences: Read, k_state: Kv(Both), v_state: Kv(Both),
         packed: Write
     },
     cpu: cpu_ref::attention,

@@ -75,7 +75,7 @@ pub fn case(g: &mut Gen) -> Case {
 mod tests {
     use super::*;
     use crate::Recorder;
-    use crate::attention::fused::TURN_KEYS;
+    use crate::attention::fused::NEAR_KEYS;
     use crate::caps::Caps;
     use crate::caps::table::Table;
     use crate::graph::tensor::Counts;
@@ -110,9 +110,9 @@ mod tests {
         let options = PlanOptions::plain().precision(Precision::Fast);
         plan(&rec, caps, &options)
             .unwrap()
-            .steps
+            .dispatches
             .iter()
-            .map(|step| (step.dispatch.variant.name, step.dispatch.when))
+            .map(|placed| (placed.dispatch.variant.name, placed.dispatch.when))
             .collect()
     }
 
@@ -125,16 +125,16 @@ mod tests {
                 KvType::F16 => ("attention_merge_parts_f16", None),
                 _ => ("attention_merge_parts", Some(("pack_f16", around))),
             };
-            let tiles = [("attention_flash_128_parts", When::Deep(TURN_KEYS)), (merge, When::Deep(TURN_KEYS))];
+            let tiles = [("attention_flash_128_parts", When::Deep(NEAR_KEYS)), (merge, When::Deep(NEAR_KEYS))];
             let rows = [("norm_rope_heads", around), ("attention_split_4", rows), (merge, rows)];
             rows.into_iter().chain(tiles).chain(pack).chain([product]).collect::<Vec<_>>()
         };
-        let far = others(When::far(2048), When::Far { near: 2048, deep: TURN_KEYS }, KvType::F16);
+        let far = others(When::far(2048), When::Far { near: 2048, deep: NEAR_KEYS }, KvType::F16);
         assert_eq!(
             kernels(&CAPS, 32, KvType::F16),
             [vec![("attention_decode_rows_f16_4", When::Near(2048))], far].concat()
         );
-        let apart = |values| others(When::Always, When::Far { near: 0, deep: TURN_KEYS }, values);
+        let apart = |values| others(When::Always, When::Far { near: 0, deep: NEAR_KEYS }, values);
         assert_eq!(kernels(&CAPS, 32, KvType::Q8_0), apart(KvType::Q8_0));
         assert_eq!(kernels(&Caps { max_storage_buffers: 11, ..CAPS }, 32, KvType::F16), apart(KvType::F16));
     }

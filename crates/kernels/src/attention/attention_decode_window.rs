@@ -17,7 +17,7 @@ kernel! {
         eps: f32, scale: f32
     },
     bindings: Bind {
-        q: Read, k: Read, v: Read, wq: Read, wk: Read, table: Read, positions: Read, sequences: Read, k_state: KvBoth, v_state: KvBoth,
+        q: Read, k: Read, v: Read, wq: Read, wk: Read, table: Read, positions: Read, sequences: Read, k_state: Kv(Both), v_state: Kv(Both),
         partial: Write
     },
     cpu: cpu_ref::attention,

@@ -16,7 +16,7 @@ kernel! {
     // With them 96 rows after 4,096 tokens on Qwen2.5-1.5B are read at 4,960 tok/s in place of
     // 4,720 (NVIDIA H100, without cooperative matrices).
     constants: [heads, kv_heads, head_dim, causal, window, splits, exchange, scale, softcap],
-    bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv, v_state: Kv, partial: Write },
+    bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv(Read), v_state: Kv(Read), partial: Write },
     cpu: cpu_ref::attention,
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 6144 },

@@ -12,7 +12,7 @@ kernel! {
     params: Params {
         heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32
     },
-    bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv, v_state: Kv, y: Write },
+    bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv(Read), v_state: Kv(Read), y: Write },
     cpu: cpu_ref::attention,
     nmse: 1e-10,
     needs: { threads: 64, workgroup_bytes: 9472 },
@@ -31,16 +31,16 @@ kernel! {
             head: vary { HEAD: 512, SLICE: 16, WG: 128 },
             keys: choose ["attention/pieces/keys_of_cache.wgsl"],
         },
-        STEP_64: "attention_tile_64_step" { head: vary { HEAD: 64, SLICE: 16, WG: 64 }, keys: choose ["attention/pieces/keys_of_step.wgsl"] },
-        STEP_128: "attention_tile_128_step" needs { threads: 64, workgroup_bytes: 11776 } {
+        STEP_64: "attention_tile_64_step" only Step { head: vary { HEAD: 64, SLICE: 16, WG: 64 }, keys: choose ["attention/pieces/keys_of_step.wgsl"] },
+        STEP_128: "attention_tile_128_step" needs { threads: 64, workgroup_bytes: 11776 } only Step {
             head: vary { HEAD: 128, SLICE: 32, WG: 64 },
             keys: choose ["attention/pieces/keys_of_step.wgsl"],
         },
-        STEP_256: "attention_tile_256_step" needs { threads: 128, workgroup_bytes: 14848 } {
+        STEP_256: "attention_tile_256_step" needs { threads: 128, workgroup_bytes: 14848 } only Step {
             head: vary { HEAD: 256, SLICE: 16, WG: 128 },
             keys: choose ["attention/pieces/keys_of_step.wgsl"],
         },
-        STEP_512: "attention_tile_512_step" needs { threads: 128, workgroup_bytes: 15872 } {
+        STEP_512: "attention_tile_512_step" needs { threads: 128, workgroup_bytes: 15872 } only Step {
             head: vary { HEAD: 512, SLICE: 16, WG: 128 },
             keys: choose ["attention/pieces/keys_of_step.wgsl"],
         },

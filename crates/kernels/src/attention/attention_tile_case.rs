@@ -47,7 +47,12 @@ mod tests {
         let (max_workgroup_bytes, table) = (32 << 10, Table::usual(class, cooperative));
         let caps = Caps { cooperative, max_workgroup_bytes, table, ..Caps::WEBGPU };
         let planned = plan(&rec, &caps, &PlanOptions::plain().precision(Precision::Fast)).unwrap();
-        planned.steps.iter().map(|step| step.dispatch.variant.name).find(|name| name.starts_with("attention")).unwrap()
+        planned
+            .dispatches
+            .iter()
+            .map(|placed| placed.dispatch.variant.name)
+            .find(|name| name.starts_with("attention"))
+            .unwrap()
     }
 
     /// 256 rows are 256 tiles of 64 threads, and 257 rows are 264.

@@ -33,7 +33,7 @@ pub struct AttentionDecode {
 
 /// y = an attention in one of two forms. A step chooses between them.
 #[derive(Clone, Debug)]
-pub struct AttentionTurn {
+pub struct AttentionByLength {
     pub of: Cached,
     pub rows: Box<Rows>,
     /// Tiles of rows, with their keys in parts: for rows that share many keys, as a turn of a long
@@ -43,7 +43,7 @@ pub struct AttentionTurn {
     pub pack: Option<PackF16>,
 }
 
-impl AttentionTurn {
+impl AttentionByLength {
     /// The same with y in f16, if every form joins parts.
     pub(crate) fn packed(&self, pack: PackF16) -> Option<Self> {
         let joins = self.pack.is_none() && matches!(&*self.rows, Rows::Split(_, Some(_)));
@@ -74,8 +74,8 @@ pub struct FlashParts {
     pub partial: Tensor,
 }
 
-/// Context length from which rows of a sequence take the tiles of [`AttentionTurn`].
-pub(crate) const TURN_KEYS: u32 = 512;
+/// Context length from which rows of a sequence take the tiles of [`AttentionByLength`].
+pub(crate) const NEAR_KEYS: u32 = 512;
 
 /// scales, halves = the attention in f16, of rows that are each of another sequence.
 #[derive(Clone, Debug)]
@@ -91,9 +91,9 @@ pub struct AttentionDecodeRowsF16 {
 
 impl AttentionDecodeRowsF16 {
     /// The attention without the operations before and after it.
-    pub(crate) fn attention(&self) -> AttentionTurn {
+    pub(crate) fn attention(&self) -> AttentionByLength {
         let rows = Rows::Split((*self.split).clone(), self.merge.clone());
-        AttentionTurn { of: self.split.of, rows: rows.into(), tiles: self.tiles.clone(), pack: None }
+        AttentionByLength { of: self.split.of, rows: rows.into(), tiles: self.tiles.clone(), pack: None }
     }
 }
 
@@ -251,7 +251,7 @@ impl Operation for AttentionSplit {
     }
 }
 
-impl Operation for AttentionTurn {
+impl Operation for AttentionByLength {
     fn io(&self) -> Io {
         let io = self.of.io();
         let writes = self.pack.as_ref().map_or_else(|| io.writes.clone(), |pack| pack.io().writes);

@@ -10,7 +10,7 @@ kernel! {
     KV_APPEND: "kv_append",
     wgsl: ["attention/kv_append.wgsl", "shared/grid.wgsl"],
     params: Params { width: u32, rows: u32, capacity: u32 },
-    bindings: Bind { k: Read, v: Read, positions: Read, sequences: Read, k_state: KvMut, v_state: KvMut },
+    bindings: Bind { k: Read, v: Read, positions: Read, sequences: Read, k_state: Kv(Write), v_state: Kv(Write) },
     cpu: cpu_ref::kv_append,
     nmse: 1e-10,
     needs: { threads: 64, workgroup_bytes: 0 },

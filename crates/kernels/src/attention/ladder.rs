@@ -4,7 +4,7 @@
 use super::attention::{self, Attention};
 use super::attention_merge::AttentionMerge;
 use super::fused::{
-    AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, AttentionTurn, Heads, Problem, Rows, TURN_KEYS, window,
+    AttentionByLength, AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, Heads, NEAR_KEYS, Problem, Rows, window,
 };
 use super::{
     attention_decode, attention_decode_128, attention_decode_256, attention_decode_rows, attention_decode_rows_f16,
@@ -215,7 +215,7 @@ impl Lowering for AttentionSplit {
     }
 }
 
-impl Lowering for AttentionTurn {
+impl Lowering for AttentionByLength {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let rows = match &*self.rows {
             Rows::Split(split, merge) => {
@@ -225,13 +225,13 @@ impl Lowering for AttentionTurn {
             Rows::Whole(of) => of.lower(cx),
         };
         let Some(tiles) = &self.tiles else { return rows };
-        let others = When::Far { near: 0, deep: TURN_KEYS };
+        let others = When::Far { near: 0, deep: NEAR_KEYS };
         let rows = rows.into_iter().map(|dispatch| Dispatch { when: others, ..dispatch });
         rows.chain(
             tiles
                 .dispatches(&self.form(), cx)
                 .into_iter()
-                .map(|dispatch| Dispatch { when: When::Deep(TURN_KEYS), ..dispatch }),
+                .map(|dispatch| Dispatch { when: When::Deep(NEAR_KEYS), ..dispatch }),
         )
         .collect()
     }

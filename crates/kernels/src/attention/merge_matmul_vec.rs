@@ -15,7 +15,7 @@ kernel! {
         "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, head_dim: u32, splits: u32, exchange: u32 },
-    bindings: Bind { partial: Read, w: Units, y: Write },
+    bindings: Bind { partial: Read, w: Weight(Units), y: Write },
     cpu: cpu_ref::matmul_vec,
     nmse: 1e-10,
     needs: { threads: 512, workgroup_bytes: 18176 },

@@ -19,7 +19,7 @@ macro_rules! attention {
             }
             fused {
                 attention_merge: AttentionMerge [ATTENTION_MERGE, ATTENTION_MERGE_Q8] attention_merge_case,
-                fused: AttentionSplit AttentionDecode AttentionDecodeRowsF16 AttentionTurn [],
+                fused: AttentionSplit AttentionDecode AttentionDecodeRowsF16 AttentionByLength [],
                 merge_matmul_vec: MergeMatmulVec [MERGE_MATMUL_VEC] merge_matmul_vec_case,
             }
             kernels {

@@ -21,7 +21,7 @@ use crate::kernel::PEAK;
 use crate::kernel::dispatch::{Arg, When};
 use crate::language::{Op, Primitive};
 use crate::norm::level_f16::{COARSER, LEVEL_F16};
-use crate::plan::{Planned, Step};
+use crate::plan::{Placed, Planned};
 use chosen::{Chosen, InSlots};
 use copies::{Copies, OfMirror};
 use cpu_ref::KvType;
@@ -139,21 +139,21 @@ impl Mirror {
     }
 
     /// Whether to compare these dispatches.
-    fn wants(&mut self, steps: &[&Step], states: &States, input: &StepInput) -> bool {
+    fn wants(&mut self, steps: &[&Placed], states: &States, input: &StepInput) -> bool {
         let Some(once) = &mut self.once else { return true };
         let counts = input.counts();
         let mut kernels: Vec<u8> = [counts.step, counts.out].iter().flat_map(|count| count.to_le_bytes()).collect();
         let (mut kinds, mut places) = (vec![], vec![]);
-        for step in steps {
-            kernels.extend(step.shader.label().bytes().chain(step.dispatch.params.iter().copied()));
-            let of_states = step
+        for placed in steps {
+            kernels.extend(placed.shader.label().bytes().chain(placed.dispatch.params.iter().copied()));
+            let of_states = placed
                 .dispatch
                 .args
                 .iter()
                 .filter_map(|arg| if let Arg::State(state) = arg { Some(*state) } else { None });
             let before = kinds.len();
             kinds.extend(of_states.map(|state| states.kind(state)));
-            if kinds.len() > before || step.dispatch.when != When::Always {
+            if kinds.len() > before || placed.dispatch.when != When::Always {
                 places = [&input.positions[..], &input.sequences].concat();
             }
         }
@@ -214,7 +214,7 @@ impl GpuPlan {
         let host = CpuPlan::reference(mirror.expected.as_ref().unwrap_or(self.planned()), Arc::clone(&mirror.weights));
         mirror.copies(states).all_changed();
         let groups = self.groups(input);
-        let of = |group: &Group| group.steps.iter().map(|&at| &self.planned().steps[at]).collect::<Vec<_>>();
+        let of = |group: &Group| group.steps.iter().map(|&at| &self.planned().dispatches[at]).collect::<Vec<_>>();
         let wanted: Vec<bool> = groups.iter().map(|group| mirror.wants(&of(group), states, input)).collect();
         let end = match mirror.seed {
             Some(_) => wanted.iter().rposition(|wanted| *wanted).map_or(0, |last| last + 1),
@@ -253,7 +253,8 @@ impl GpuPlan {
     fn groups(&self, input: &StepInput) -> Vec<Group> {
         let (mut groups, mut steps) = (vec![], vec![]);
         for node in &self.planned().nodes {
-            steps.extend(node.steps.clone().filter(|&at| self.planned().steps[at].dispatch.when.holds(input)));
+            steps
+                .extend(node.dispatches.clone().filter(|&at| self.planned().dispatches[at].dispatch.when.holds(input)));
             if !node.parts.is_empty() {
                 groups.push(Group {
                     steps: std::mem::take(&mut steps),
@@ -267,7 +268,7 @@ impl GpuPlan {
 
     /// Whether a dispatch of the group writes a tensor, or reads it.
     fn binds(&self, group: &Group, id: u32, writes: bool) -> bool {
-        group.steps.iter().any(|&at| self.planned().steps[at].dispatch.tensors(writes).any(|t| t.id == id))
+        group.steps.iter().any(|&at| self.planned().dispatches[at].dispatch.tensors(writes).any(|t| t.id == id))
     }
 
     /// The values that the oracles of a group read and its dispatches do not. The memory of such a
@@ -293,7 +294,7 @@ impl GpuPlan {
         (states, input): (&mut States, &StepInput),
     ) -> Result<Agreement, Error> {
         let parts = &host.nodes[group.parts.clone()];
-        let of: Vec<&Step> = group.steps.iter().map(|&at| &self.planned().steps[at]).collect();
+        let of: Vec<&Placed> = group.steps.iter().map(|&at| &self.planned().dispatches[at]).collect();
         let weights = Arc::clone(&mirror.weights);
         let seed = mirror.seed;
         let copies = mirror.copies(states);
@@ -339,27 +340,27 @@ impl GpuPlan {
                 *values.words(t.id) = input_words(kind, shape, &some, &host.ropes);
             }
         }
-        let levels = of.iter().any(|step| std::ptr::eq(step.dispatch.variant.kernel, &LEVEL_F16));
+        let levels = of.iter().any(|placed| std::ptr::eq(placed.dispatch.variant.kernel, &LEVEL_F16));
         let tensors = written.iter().zip(after).map(|(t, words)| (*t, taken(*t, words))).collect();
         let rows = chosen.as_ref().map(|chosen| chosen.rows().to_vec());
         let got =
             Results { tensors, rows: rows.clone(), larger: if levels { COARSER } else { 2.0 }, states: of_states };
         let (worst, difference) = got.compare(parts, &mut values);
         let near = unseen(parts, &written).map(|t| values.near(t)).sum();
-        let bounds = of.iter().map(|step| step.dispatch.variant.kernel.nmse);
+        let bounds = of.iter().map(|placed| placed.dispatch.variant.kernel.nmse);
         let bound = bounds.fold(if near > 0 { ROUNDED } else { read_again(parts, states) }, f64::max);
-        let peak = of.iter().map(|step| step.dispatch.variant.peak).fold(PEAK, f64::max);
-        let kernels = of.iter().map(|step| step.shader.label()).collect();
+        let peak = of.iter().map(|placed| placed.dispatch.variant.peak).fold(PEAK, f64::max);
+        let kernels = of.iter().map(|placed| placed.shader.label()).collect();
         Ok(Agreement { kernels, layer: group.layer, rows, worst, difference, near, bound, peak })
     }
 
     /// The values that these dispatches write and that a part makes. Values between the dispatches
     /// of an operation are gone at its end.
     fn written(&self, steps: &[usize], parts: &[Node<Primitive>]) -> Vec<Tensor> {
-        let steps = || steps.iter().map(|&at| &self.planned().steps[at]);
-        let results: HashSet<u32> = steps().flat_map(|step| step.op.io().writes).map(|t| t.id).collect();
+        let steps = || steps.iter().map(|&at| &self.planned().dispatches[at]);
+        let results: HashSet<u32> = steps().flat_map(|placed| placed.op.io().writes).map(|t| t.id).collect();
         let made: HashSet<u32> = parts.iter().flat_map(|part| part.op.io().writes).map(|t| t.id).collect();
-        let mut written: Vec<Tensor> = steps().flat_map(|step| step.dispatch.tensors(true)).collect();
+        let mut written: Vec<Tensor> = steps().flat_map(|placed| placed.dispatch.tensors(true)).collect();
         written.retain(|t| made.contains(&t.id) && results.contains(&t.id));
         written.sort_by_key(|t| t.id);
         written.dedup_by_key(|t| t.id);
@@ -370,7 +371,7 @@ impl GpuPlan {
     fn states_of(&self, steps: &[usize], written: bool) -> Vec<State> {
         let mut states = vec![];
         for &at in steps {
-            let dispatch = &self.planned().steps[at].dispatch;
+            let dispatch = &self.planned().dispatches[at].dispatch;
             for ((_, access), arg) in dispatch.variant.kernel.bindings.iter().zip(&dispatch.args) {
                 let state = match arg {
                     Arg::State(state) => *state,

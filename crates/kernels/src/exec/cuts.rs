@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::graph::operation::Work;
 use crate::graph::record::{Phase, Stage};
 use crate::graph::tensor::Counts;
-use crate::plan::Step;
+use crate::plan::Placed;
 use std::ops::Range;
 
 /// The longest submit of a class of adapters, in seconds, at the rates of a slow adapter of that
@@ -75,8 +75,8 @@ pub(super) struct Passes {
 impl Passes {
     /// `every_layer`: with a cut at every layer. A software device has no early submits, because
     /// the cores that encode are the cores that run.
-    pub fn of(steps: &[Step], capacity: Counts, class: Class, every_layer: bool) -> Self {
-        let works: Vec<(Stage, Work)> = steps.iter().map(|step| (step.stage, step.work(capacity))).collect();
+    pub fn of(steps: &[Placed], capacity: Counts, class: Class, every_layer: bool) -> Self {
+        let works: Vec<(Stage, Work)> = steps.iter().map(|placed| (placed.stage, placed.work(capacity))).collect();
         let whole = cut(&works, class, every_layer);
         let early = if class == Class::Software { whole.clone() } else { early(whole.clone()) };
         Self { whole, early }

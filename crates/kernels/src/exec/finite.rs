@@ -49,13 +49,14 @@ impl GpuPlan {
         self.prepare(states, input).await?;
         for node in self.planned().nodes.clone() {
             let steps: Vec<usize> =
-                node.steps.filter(|&at| self.planned().steps[at].dispatch.when.holds(input)).collect();
+                node.dispatches.filter(|&at| self.planned().dispatches[at].dispatch.when.holds(input)).collect();
             let placed = |t: &Tensor| self.planned().placement.slots.contains_key(&t.id);
-            let results = steps.first().map_or_else(Vec::new, |&at| self.planned().steps[at].op.io().writes);
+            let results = steps.first().map_or_else(Vec::new, |&at| self.planned().dispatches[at].op.io().writes);
             let results: Vec<Tensor> = results.into_iter().filter(placed).collect();
             let [_, values] = self.run_steps(&steps, input, &[], &results).await?;
             if results.iter().zip(&values).any(|(t, words)| !finite(*t, words)) {
-                let kernels: Vec<String> = steps.iter().map(|&at| self.planned().steps[at].shader.label()).collect();
+                let kernels: Vec<String> =
+                    steps.iter().map(|&at| self.planned().dispatches[at].shader.label()).collect();
                 return Ok(Some(NotFinite { operation: kernels.join(" + "), layer: node.stage.layer }));
             }
         }

@@ -60,7 +60,7 @@ impl GpuPlan {
         let planning = device.0.clock.planning();
         let planned = plan(&rec, device.caps(), options)?;
         drop(planning);
-        let pipelines = device.pipelines(planned.steps.iter().map(|s| &s.shader)).await?;
+        let pipelines = device.pipelines(planned.dispatches.iter().map(|s| &s.shader)).await?;
         let _planning = device.0.clock.planning();
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let guard = if options.guarded { GUARD_BYTES } else { 0 };
@@ -73,7 +73,7 @@ impl GpuPlan {
         let pool = Pool::new(device, bytes);
         let (states, origins) = (rec.states, rec.origins.iter().map(|o| o.1).collect());
         let ropes = rec.ropes.iter().map(Angles::new).collect();
-        let passes = Passes::of(&planned.steps, planned.capacity, device.adapter().class, options.every_layer);
+        let passes = Passes::of(&planned.dispatches, planned.capacity, device.adapter().class, options.every_layer);
         let device = device.clone();
         Ok(Self {
             device,
@@ -165,15 +165,15 @@ impl GpuPlan {
         self.prepare(states, input).await?;
         let (counts, slot) = (input.counts(), self.inputs.slot());
         let groups = &self.bound.as_ref().expect("prepared").groups;
-        watch.at(Far::over(self.planned.steps.iter().map(|step| step.stage)).now())?;
+        watch.at(Far::over(self.planned.dispatches.iter().map(|placed| placed.stage)).now())?;
         let device = &self.device.0;
         let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut queued = None;
         for (steps, end) in self.passes.submitted(submits) {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             mark(&mut pass, None);
-            for at in steps.clone().filter(|&at| self.planned.steps[at].dispatch.when.holds(input)) {
-                let [x, y, z] = self.planned.steps[at].dispatch.grid.at(counts, self.planned.max_grid);
+            for at in steps.clone().filter(|&at| self.planned.dispatches[at].dispatch.when.holds(input)) {
+                let [x, y, z] = self.planned.dispatches[at].dispatch.grid.at(counts, self.planned.max_grid);
                 pass.set_pipeline(&self.pipelines[at].pipeline);
                 pass.set_bind_group(0, &groups[at][slot % groups[at].len()], &[]);
                 pass.dispatch_workgroups(x, y, z);
@@ -197,7 +197,7 @@ impl GpuPlan {
 
     /// The last dispatch of every pass of a step that is submitted whole.
     pub(crate) fn pass_ends(&self, input: &StepInput) -> Vec<usize> {
-        let runs = |at: &usize| self.planned.steps[*at].dispatch.when.holds(input);
+        let runs = |at: &usize| self.planned.dispatches[*at].dispatch.when.holds(input);
         self.passes.submitted(Submits::Whole).iter().filter_map(|(steps, _)| steps.clone().rev().find(runs)).collect()
     }
 
@@ -267,7 +267,7 @@ impl GpuPlan {
         }
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         for &at in steps {
-            let [x, y, z] = self.planned.steps[at].dispatch.grid.at(counts, self.planned.max_grid);
+            let [x, y, z] = self.planned.dispatches[at].dispatch.grid.at(counts, self.planned.max_grid);
             pass.set_pipeline(&self.pipelines[at].pipeline);
             pass.set_bind_group(0, &groups[at][slot % groups[at].len()], &[]);
             pass.dispatch_workgroups(x, y, z);
@@ -305,14 +305,14 @@ impl GpuPlan {
         let device = &self.device.0;
         let align = device.caps.uniform_align.max(16) as usize;
         let (mut params, mut offsets) = (Vec::<u8>::new(), vec![]);
-        for step in &self.planned.steps {
+        for placed in &self.planned.dispatches {
             params.resize(params.len().next_multiple_of(align), 0);
             offsets.push(params.len() as u64);
             let start = params.len();
-            params.extend_from_slice(&step.dispatch.params);
-            if let Some((_, at)) = step.dispatch.variant.kernel.bound_late() {
+            params.extend_from_slice(&placed.dispatch.params);
+            if let Some((_, at)) = placed.dispatch.variant.kernel.bound_late() {
                 // Without a state among the arguments, the lowering has already set this parameter.
-                let bound = step
+                let bound = placed
                     .dispatch
                     .args
                     .iter()
@@ -326,23 +326,27 @@ impl GpuPlan {
         let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
         let uniform = self.device.buffer("the parameters", params.len() as u64, usage).await?;
         device.queue.write_buffer(&uniform, 0, &params);
-        let groups = self.planned.steps.iter().zip(&self.pipelines).zip(offsets).map(|((step, pipeline), offset)| {
-            let size = std::num::NonZeroU64::new(step.dispatch.params.len() as u64);
-            let bound = wgpu::BufferBinding { buffer: &uniform, offset, size };
-            let reads = step.dispatch.args.iter().any(|arg| matches!(arg, Arg::Value(t) if self.input(t.id).is_some()));
-            let group = |slot| {
-                let mut entries =
-                    vec![wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(bound.clone()) }];
-                for (n, arg) in step.dispatch.args.iter().enumerate() {
-                    entries.push(wgpu::BindGroupEntry {
-                        binding: n as u32 + 1,
-                        resource: self.resource(arg, slot, state_buffers),
-                    });
-                }
-                self.device.bind_group(step.dispatch.variant.name, &pipeline.layout, &entries)
-            };
-            (0..if reads { self.inputs.slots() } else { 1 }).map(group).collect()
-        });
+        let groups =
+            self.planned.dispatches.iter().zip(&self.pipelines).zip(offsets).map(|((placed, pipeline), offset)| {
+                let size = std::num::NonZeroU64::new(placed.dispatch.params.len() as u64);
+                let bound = wgpu::BufferBinding { buffer: &uniform, offset, size };
+                let reads =
+                    placed.dispatch.args.iter().any(|arg| matches!(arg, Arg::Value(t) if self.input(t.id).is_some()));
+                let group = |slot| {
+                    let mut entries = vec![wgpu::BindGroupEntry {
+                        binding: 0,
+                        resource: wgpu::BindingResource::Buffer(bound.clone()),
+                    }];
+                    for (n, arg) in placed.dispatch.args.iter().enumerate() {
+                        entries.push(wgpu::BindGroupEntry {
+                            binding: n as u32 + 1,
+                            resource: self.resource(arg, slot, state_buffers),
+                        });
+                    }
+                    self.device.bind_group(placed.dispatch.variant.name, &pipeline.layout, &entries)
+                };
+                (0..if reads { self.inputs.slots() } else { 1 }).map(group).collect()
+            });
         let groups = groups.collect();
         self.device.check("binding a plan")?;
         Ok(Bound { generation: states.generation, groups, _params: uniform })

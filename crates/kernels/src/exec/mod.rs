@@ -46,7 +46,7 @@ impl Executor {
         let Self::Gpu(device) = self else { return Ok(Preparing::default()) };
         let mut shaders = vec![];
         for rec in recordings {
-            shaders.extend(plan(rec, device.caps(), options)?.steps.into_iter().map(|step| step.shader));
+            shaders.extend(plan(rec, device.caps(), options)?.dispatches.into_iter().map(|placed| placed.shader));
         }
         Ok(device.prepare(shaders))
     }

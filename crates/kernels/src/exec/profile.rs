@@ -5,10 +5,10 @@ mod stamps;
 use crate::exec::states::States;
 use crate::graph::input::StepInput;
 use crate::graph::operation::Work;
-use crate::kernel::Access;
 use crate::kernel::dispatch::Arg;
+use crate::kernel::{Access, KvUse};
 use crate::language::{Lowered, Op};
-use crate::plan::Step;
+use crate::plan::Placed;
 use cpu_ref::Mask;
 use std::collections::HashMap;
 use std::fmt;
@@ -216,23 +216,23 @@ impl fmt::Display for Profile {
 /// The work of one dispatch of a run: the work of its operation, plus the rows of KV states that it
 /// reads or writes. Keys and values that several rows of a sequence see are counted once.
 #[must_use]
-pub fn work(step: &Step, states: &States, input: &StepInput) -> Work {
-    let mut work = step.work(input.counts());
-    for ((_, access), arg) in step.dispatch.variant.kernel.bindings.iter().zip(&step.dispatch.args) {
+pub fn work(placed: &Placed, states: &States, input: &StepInput) -> Work {
+    let mut work = placed.work(input.counts());
+    for ((_, access), arg) in placed.dispatch.variant.kernel.bindings.iter().zip(&placed.dispatch.args) {
         let Arg::State(state) = arg else { continue };
         let row_bytes = states.kind(*state).row_bytes() as u64;
-        let attention = match &*step.op {
+        let attention = match &*placed.op {
             Lowered::Op(Op::Attention(attention)) => attention.cached(),
             Lowered::AttentionSplit(split) => Some(split.of),
-            Lowered::AttentionTurn(turn) => Some(turn.of),
+            Lowered::AttentionByLength(by) => Some(by.of),
             Lowered::AttentionDecode(decode) => Some(decode.split.of),
             Lowered::MergeMatmulVec(merge) => Some(merge.attention.split.of),
             Lowered::AttentionDecodeRowsF16(batch) => Some(batch.split.of),
             _ => None,
         };
         match (access, attention) {
-            (Access::KvMut, _) => work.bytes += row_bytes * input.positions.len() as u64,
-            (Access::Kv | Access::KvBoth, Some(attention)) => {
+            (Access::Kv(KvUse::Write), _) => work.bytes += row_bytes * input.positions.len() as u64,
+            (Access::Kv(_), Some(attention)) => {
                 let (pairs, keys) = seen(attention.attend.mask, states.rows(*state), input);
                 work.bytes += row_bytes * keys;
                 work.flops += 2 * pairs * u64::from(attention.q.shape.width());

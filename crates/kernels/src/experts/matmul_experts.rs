@@ -16,14 +16,14 @@ kernel! {
     MATMUL_EXPERTS: "matmul_experts",
     wgsl: ["experts/matmul_experts.wgsl", quads],
     params: Params { k: u32, n: u32, stride: u32, first: u32, per: u32, row_base: u32, row_count: u32, shares: u32 },
-    bindings: Bind { x: Read, w: Weight, slots: Read, tiles: Read, y: Write },
+    bindings: Bind { x: Read, w: Weight(Any), slots: Read, tiles: Read, y: Write },
     cpu: cpu_ref::matmul_experts,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 10240 },
     variants: {
         // Row lengths that are a multiple of 4, and other lengths.
         QUADS: "matmul_experts" { quads: choose ["shared/x4.wgsl"] },
-        TAIL: "matmul_experts_tail" { quads: choose ["shared/x4_tail.wgsl"] },
+        TAIL: "matmul_experts_tail" only Blockless { quads: choose ["shared/x4_tail.wgsl"] },
     },
 }
 

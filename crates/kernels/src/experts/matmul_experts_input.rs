@@ -16,7 +16,7 @@ kernel! {
     MATMUL_EXPERTS_INPUT: "matmul_experts_input",
     wgsl: ["experts/matmul_experts_input.wgsl", "experts/pieces/rows_in_part.wgsl"],
     params: Params { k: u32, n: u32, stride: u32, first: u32, row_base: u32, row_count: u32, onto: u32, shares: u32 },
-    bindings: Bind { dy: Read, w: Weight, slots: Read, tiles: Read, dx: Write },
+    bindings: Bind { dy: Read, w: Weight(Any), slots: Read, tiles: Read, dx: Write },
     cpu: cpu_ref::matmul_experts_input,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 10240 },

@@ -19,7 +19,7 @@ kernel! {
     params: Params {
         k: u32, n: u32, stride: u32, first: u32, per: u32, heads: u32, tiles: u32, row_base: u32, row_count: u32, exchange: u32
     },
-    bindings: Bind { x: Read, w: Rows, slots: Read, tiles: Read, y: Write },
+    bindings: Bind { x: Read, w: Weight(Rows), slots: Read, tiles: Read, y: Write },
     cpu: cpu_ref::matmul_experts,
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 4160 },

@@ -19,7 +19,7 @@ kernel! {
     params: Params {
         k: u32, n: u32, gate_stride: u32, gate_first: u32, up_stride: u32, up_first: u32, per: u32, heads: u32, tiles: u32, exchange: u32
     },
-    bindings: Bind { x: Read, gate: Rows, up: Rows, slots: Read, tiles: Read, packed: Write },
+    bindings: Bind { x: Read, gate: Weight(Rows), up: Weight(Rows), slots: Read, tiles: Read, packed: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 7744 },

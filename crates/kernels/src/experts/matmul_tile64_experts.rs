@@ -17,7 +17,7 @@ kernel! {
     MATMUL_TILE64_EXPERTS: "matmul_tile64_experts",
     wgsl: ["experts/matmul_tile64_experts.wgsl", store, "matmul/pieces/four_of_pairs.wgsl", "shared/unit.wgsl"],
     params: Params { k: u32, n: u32, slab: u32, stride: u32, first: u32, row_base: u32, row_count: u32 },
-    bindings: Bind { x: Read, scales: Read, w: Staged, slots: Read, tiles: Read, y: Write },
+    bindings: Bind { x: Read, scales: Read, w: Weight(Staged), slots: Read, tiles: Read, y: Write },
     cpu: cpu_ref::matmul_experts,
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 23552 },

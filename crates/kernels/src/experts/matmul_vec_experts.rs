@@ -9,14 +9,14 @@ kernel! {
     MATMUL_VEC_EXPERTS: "matmul_vec_experts",
     wgsl: ["experts/matmul_vec_experts.wgsl", quads, "shared/grid.wgsl", "shared/reduce.wgsl"],
     params: Params { k: u32, n: u32, stride: u32, first: u32, per: u32, slots: u32, row_base: u32, row_count: u32 },
-    bindings: Bind { x: Read, w: Weight, experts: Read, y: Write },
+    bindings: Bind { x: Read, w: Weight(Any), experts: Read, y: Write },
     cpu: cpu_ref::matmul_vec_experts,
     nmse: 1e-10,
     needs: { threads: 64, workgroup_bytes: 1280 },
     variants: {
         // Row lengths that are a multiple of 4, and other lengths.
         QUADS: "matmul_vec_experts" { quads: choose ["shared/x4.wgsl"] },
-        TAIL: "matmul_vec_experts_tail" { quads: choose ["shared/x4_tail.wgsl"] },
+        TAIL: "matmul_vec_experts_tail" only Blockless { quads: choose ["shared/x4_tail.wgsl"] },
     },
 }
 

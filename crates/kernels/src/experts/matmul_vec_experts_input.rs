@@ -9,7 +9,7 @@ kernel! {
     MATMUL_VEC_EXPERTS_INPUT: "matmul_vec_experts_input",
     wgsl: ["experts/matmul_vec_experts_input.wgsl", "experts/pieces/rows_in_part.wgsl", "shared/grid.wgsl"],
     params: Params { k: u32, n: u32, stride: u32, first: u32, slots: u32, row_base: u32, row_count: u32, onto: u32 },
-    bindings: Bind { dy: Read, w: Weight, experts: Read, dx: Write },
+    bindings: Bind { dy: Read, w: Weight(Any), experts: Read, dx: Write },
     cpu: cpu_ref::matmul_experts_input,
     nmse: 1e-10,
     needs: { threads: 64, workgroup_bytes: 0 },

@@ -21,7 +21,7 @@ kernel! {
     params: Params {
         k: u32, n: u32, stride: u32, first: u32, per: u32, heads: u32, slots: u32, row_base: u32, row_count: u32, exchange: u32
     },
-    bindings: Bind { x: Read, w: Units, experts: Read, y: Write },
+    bindings: Bind { x: Read, w: Weight(Units), experts: Read, y: Write },
     cpu: cpu_ref::matmul_vec_experts,
     nmse: 1e-10,
     needs: { threads: 32, workgroup_bytes: 512 },

@@ -22,7 +22,7 @@ kernel! {
         k: u32, n: u32, gate_stride: u32, gate_first: u32, up_stride: u32, up_first: u32, chosen: u32, rows: u32, exchange: u32,
         count: u32, normalize: u32, has_scale: u32
     },
-    bindings: Bind { x: Read, gate: Units, up: Units, experts: Read, packed: Write },
+    bindings: Bind { x: Read, gate: Weight(Units), up: Weight(Units), experts: Read, packed: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 7296 },
@@ -56,7 +56,7 @@ kernel! {
         k: u32, n: u32, gate_stride: u32, gate_first: u32, up_stride: u32, up_first: u32, chosen: u32, rows: u32, exchange: u32,
         count: u32, normalize: u32, has_scale: u32
     },
-    bindings: RoutedBind { x: Read, gate: Units, up: Units, logits: Read, scale: Read, experts: Write, weights: Write, packed: Write },
+    bindings: RoutedBind { x: Read, gate: Weight(Units), up: Weight(Units), logits: Read, scale: Read, experts: Write, weights: Write, packed: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 11392 },

@@ -12,7 +12,7 @@ kernel! {
         "experts/matmul_vec_q8_experts_sum.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, stride: u32, first: u32, chosen: u32, rows: u32, exchange: u32 },
-    bindings: Bind { x: Read, w: Units, experts: Read, weights: Read, y: Write },
+    bindings: Bind { x: Read, w: Weight(Units), experts: Read, weights: Read, y: Write },
     cpu: cpu_ref::combine_experts,
     nmse: 1e-10,
     needs: { threads: 64, workgroup_bytes: 1024 },

@@ -1,19 +1,15 @@
 //! Composes the WGSL of a shader from a variant of a kernel and the pieces that its bindings need.
 
-use crate::kernel::format::{self, FORMATS};
-use crate::kernel::{self, Access, Fill, Kernel, Scalar, Variant};
+use crate::kernel::format::{self, FORMATS, Format, How};
+use crate::kernel::{self, Access, Fill, Kernel, KvUse, Only, Scalar, Variant};
 use cpu_ref::KvType;
 use gguf::GgmlType;
 use std::fmt::Write as _;
 
-/// What determines the piece of a binding.
+/// The type that determines the pieces of a binding.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Piece {
-    Format(GgmlType),
-    /// A weight format, with the pieces that read units and multiply them.
-    Units(GgmlType),
-    /// A weight format, with the pieces that read units for tiles.
-    Groups(GgmlType),
+    Weight(GgmlType),
     Kv(KvType),
 }
 
@@ -22,7 +18,7 @@ pub enum Piece {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shader {
     pub variant: &'static Variant,
-    /// One entry per binding; `None` for a binding without a piece.
+    /// One entry per binding; `None` for a binding without pieces.
     pub pieces: Vec<Option<Piece>>,
     /// Whether reductions use subgroup operations.
     pub subgroups: bool,
@@ -33,24 +29,6 @@ pub struct Shader {
     /// all fields are read.
     pub given: Vec<Option<u32>>,
 }
-
-/// The piece of variants for row lengths that are not a multiple of 4. Weight formats with blocks
-/// do not have such rows.
-const X4_TAIL: &str = "shared/x4_tail.wgsl";
-
-/// The piece of kernels whose keys are tensors of the step.
-const KEYS_OF_STEP: &str = "attention/pieces/keys_of_step.wgsl";
-
-/// The piece of kernels that leave formats with units to another kernel.
-const QUADS: &str = "matmul/pieces/tile128_quads.wgsl";
-
-/// The piece of kernels for formats of 16 bits alone, and of kernels some of which have it: the
-/// others leave these formats to them.
-const HALVES: &str = "matmul/pieces/tile128_halves.wgsl";
-const WITH_HALVES: &str = "matmul/pieces/tile128_loop.wgsl";
-
-/// The piece of kernels that stage the activations of one row in workgroup memory.
-const STAGED: &str = "matmul/pieces/acts_staged.wgsl";
 
 /// Pieces that have a form with subgroup operations, and the fewest threads of a subgroup with
 /// which this form is right.
@@ -116,27 +94,21 @@ impl Shader {
     #[must_use]
     pub fn all(variant: &'static Variant, threads: &[u32]) -> Vec<Self> {
         let bindings = variant.kernel.bindings;
-        let binds = |wanted: &[Access]| bindings.iter().any(|(_, access)| wanted.contains(access));
-        let blocks = !variant.includes(X4_TAIL);
-        let halves = variant.includes(HALVES);
-        let (in_groups, in_8_bits) = (!halves && binds(&[Access::Groups]), binds(&[Access::Units, Access::Rows]));
-        let tiles = binds(&[Access::Tiles]);
-        let quads = variant.includes(QUADS);
-        let without_halves = quads && variant.includes(WITH_HALVES);
-        let formats = FORMATS.iter().filter(|f| (!quads || f.units.is_none()) && (!tiles || f.tiles().is_some()));
-        let formats = formats.filter(|f| (!halves || f.is_halves()) && !(without_halves && f.is_halves()));
-        let formats = formats.filter(|f| (blocks || f.ty.block_size() == 1) && (!in_groups || f.units.is_some()));
-        let formats = formats.filter(|f| !in_8_bits || f.in_8_bits());
-        let formats = formats.filter(|f| !variant.includes(STAGED) || f.teams().is_some()).map(|f| f.ty);
-        let formats: Vec<_> =
-            if in_groups || in_8_bits || halves || tiles || binds(&[Access::Weight, Access::Eights, Access::Staged]) {
-                formats.map(Some).collect()
-            } else {
-                vec![None]
-            };
-        let values = variant.includes(KEYS_OF_STEP);
-        let kv = KV_PIECES.iter().map(|(ty, ..)| Some(*ty)).filter(|ty| !values || *ty == Some(KvType::F32));
-        let kv: Vec<_> = if binds(&[Access::Kv, Access::KvMut, Access::KvBoth]) { kv.collect() } else { vec![None] };
+        let hows = || {
+            bindings.iter().filter_map(|(_, access)| if let Access::Weight(how) = access { Some(how) } else { None })
+        };
+        let reads = |format: &&Format| {
+            hows().all(|how| how.reads(format)) && (variant.only != Only::Blockless || format.ty.block_size() == 1)
+        };
+        let formats: Vec<_> = match hows().next() {
+            Some(_) => FORMATS.iter().filter(reads).map(|format| Some(format.ty)).collect(),
+            None => vec![None],
+        };
+        let kv = KV_PIECES.iter().map(|(ty, ..)| *ty).filter(|ty| variant.only != Only::Step || *ty == KvType::F32);
+        let kv: Vec<_> = match bindings.iter().any(|(_, access)| matches!(access, Access::Kv(_))) {
+            true => kv.map(Some).collect(),
+            false => vec![None],
+        };
         let mut forms: Vec<_> = threads.iter().map(|&threads| Self::form(variant, threads)).collect();
         forms.dedup();
         let mut all = vec![];
@@ -145,13 +117,9 @@ impl Shader {
             formats.iter().flat_map(|f| kv.iter().flat_map(move |k| forms.iter().map(move |s| (f, k, s))))
         {
             let piece = |(_, access): &(&str, Access)| match access {
-                Access::Weight | Access::Eights => format.map(Piece::Format),
-                Access::Units => format.map(Piece::Units),
-                Access::Groups | Access::Rows | Access::Tiles | Access::Staged | Access::Second => {
-                    format.map(Piece::Groups)
-                }
-                Access::Kv | Access::KvMut | Access::KvBoth => kv.map(Piece::Kv),
-                Access::Read | Access::Write | Access::StateMut => None,
+                Access::Weight(_) => format.map(Piece::Weight),
+                Access::Kv(_) => kv.map(Piece::Kv),
+                Access::Read | Access::Write | Access::State => None,
             };
             all.push(Self { variant, pieces: bindings.iter().map(piece).collect(), subgroups, wide, given: vec![] });
         }
@@ -164,9 +132,7 @@ impl Shader {
         let mut label = self.variant.name.to_string();
         for piece in self.pieces.iter().flatten() {
             let _ = match piece {
-                Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) => {
-                    write!(label, " {}", ty.name().to_lowercase())
-                }
+                Piece::Weight(ty) => write!(label, " {}", ty.name().to_lowercase()),
                 Piece::Kv(ty) => write!(label, " kv-{ty}"),
             };
         }
@@ -191,56 +157,26 @@ impl Shader {
         }
         let mut before = "";
         for ((name, access), piece) in self.variant.kernel.bindings.iter().zip(&self.pieces) {
-            match piece {
-                Some(Piece::Groups(ty)) if *access == Access::Second => {
-                    let pieces = of(*ty).second().unwrap_or_else(|| panic!("{} is not read in tiles", ty.name()));
-                    text.push_str(&second(&pieces, "W", name, before));
+            match (access, piece) {
+                (Access::Weight(how), Some(Piece::Weight(ty))) => {
+                    let pieces = how.pieces(of(*ty), self.wide);
+                    let pieces = pieces.unwrap_or_else(|| panic!("{} is not read in {how:?}", ty.name()));
+                    match how {
+                        How::Second => text.push_str(&second(&pieces, "W", name, before)),
+                        _ => text.push_str(&instantiate(&pieces, "W", name)),
+                    }
                 }
-                Some(Piece::Groups(ty)) if *access == Access::Tiles => {
-                    let pieces = of(*ty).tiles().unwrap_or_else(|| panic!("{} is not read in tiles", ty.name()));
-                    text.push_str(&instantiate(&pieces, "W", name));
-                }
-                Some(Piece::Groups(ty)) if *access == Access::Staged => {
-                    text.push_str(&instantiate(&of(*ty).staged(), "W", name))
-                }
-                Some(Piece::Format(ty)) if self.variant.includes(STAGED) => {
-                    let pieces = of(*ty).teams().unwrap_or_else(|| panic!("no kernel of teams reads {}", ty.name()));
-                    text.push_str(&instantiate(&pieces, "W", name));
-                }
-                Some(Piece::Format(ty)) if *access == Access::Eights => {
-                    text.push_str(&instantiate(&of(*ty).eights(), "W", name))
-                }
-                Some(Piece::Format(ty)) => text.push_str(&of(*ty).instantiate(name)),
-                Some(Piece::Groups(ty)) if self.variant.includes(HALVES) => {
-                    let pieces = of(*ty).second().unwrap_or_else(|| panic!("{} is not of 16 bits", ty.name()));
-                    text.push_str(&instantiate(&pieces, "W", name));
-                }
-                Some(Piece::Units(ty) | Piece::Groups(ty)) => {
-                    let units = of(*ty).units.unwrap_or_else(|| panic!("{} has no units", ty.name()));
-                    let rows = if self.wide { units.rows } else { format::USUAL_ROWS };
-                    let reading = match access {
-                        Access::Units => units
-                            .step
-                            .unwrap_or_else(|| panic!("{} is not multiplied in 8 bits", ty.name()))
-                            .to_string(),
-                        Access::Rows => [units.groups, rows, format::ROWS_SUMS].concat(),
-                        _ => [units.groups, units.store].concat(),
-                    };
-                    text.push_str(&of(*ty).instantiate(name));
-                    text.push_str(&instantiate(units.unit, "W", name));
-                    text.push_str(&instantiate(&reading, "W", name));
-                }
-                Some(Piece::Kv(ty)) => {
+                (Access::Kv(of), Some(Piece::Kv(ty))) => {
                     let found = KV_PIECES.iter().find(|p| p.0 == *ty);
                     let (_, load, store) = found.unwrap_or_else(|| panic!("{ty:?} has no piece"));
-                    if *access != Access::KvMut {
+                    if *of != KvUse::Write {
                         text.push_str(&instantiate(load, "S", name));
                     }
-                    if *access != Access::Kv {
+                    if *of != KvUse::Read {
                         text.push_str(&instantiate(store, "S", name));
                     }
                 }
-                None => {}
+                _ => {}
             }
             before = name;
             text.push('\n');
@@ -297,7 +233,7 @@ fn read_apart(text: &str, read: &[&str]) -> String {
     out
 }
 
-fn of(ty: GgmlType) -> &'static format::Format {
+fn of(ty: GgmlType) -> &'static Format {
     format::format(ty).unwrap_or_else(|| panic!("{} has no piece", ty.name()))
 }
 

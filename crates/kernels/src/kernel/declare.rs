@@ -13,6 +13,11 @@ macro_rules! wgsl {
 /// static [`Variant`](crate::kernel::Variant); without `needs` it has the needs of the kernel,
 /// without `peak` the usual [`PEAK`](crate::kernel::PEAK).
 ///
+/// A binding says how the kernel uses it ([`Access`](crate::kernel::Access)): `w: Weight(Units)`
+/// reads a weight in units ([`How`](crate::kernel::format::How)), and is bound to weights of the
+/// formats that can be read so. `only Blockless` before the slots of a variant says that it serves
+/// fewer formats or states than the kernel ([`Only`](crate::kernel::Only)).
+///
 /// `constants: [window]` names params that plans of many rows set as constants, too.
 ///
 /// `Bind { x, y }.dispatch(Params { .. }, grid)` makes a [`crate::kernel::dispatch::Dispatch`] of a
@@ -20,7 +25,7 @@ macro_rules! wgsl {
 /// slots.
 ///
 /// `like: other::KERNEL` takes params, bindings, oracle and bound from another kernel. Its `Bind`
-/// dispatches both kernels.
+/// dispatches both kernels. `reads: Teams` says that the kernel reads its weights in another way.
 macro_rules! kernel {
     // Without slots.
     (
@@ -34,7 +39,7 @@ macro_rules! kernel {
         needs: $needs:tt $(,)?
     ) => {
         kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields [] $bind $bindings $cpu, $nmse,
-            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: kernel!(@needs $needs), peak: $crate::kernel::PEAK }] }
+            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: kernel!(@needs $needs), peak: $crate::kernel::PEAK, only: $crate::kernel::Only::Every }] }
 
         impl $bind {
             fn dispatch(self, params: $params, grid: $crate::kernel::dispatch::Grid) -> $crate::kernel::dispatch::Dispatch {
@@ -54,11 +59,11 @@ macro_rules! kernel {
         nmse: $nmse:expr,
         needs: $needs:tt,
         variants: {
-            $($variant:ident: $own_name:literal $(needs $own_needs:tt)? $(peak $own_peak:literal)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
+            $($variant:ident: $own_name:literal $(needs $own_needs:tt)? $(peak $own_peak:literal)? $(only $only:ident)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
         } $(,)?
     ) => {
         kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields [$($constants)?] $bind $bindings $cpu, $nmse, &[$(&$variant),+] }
-        $(kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] [$($own_peak)?] { $($slot: $how $what),+ } })+
+        $(kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] [$($own_peak)?] [$($only)?] { $($slot: $how $what),+ } })+
 
         impl $bind {
             fn dispatch(self, variant: &'static $crate::kernel::Variant, params: $params, grid: $crate::kernel::dispatch::Grid) -> $crate::kernel::dispatch::Dispatch {
@@ -67,28 +72,29 @@ macro_rules! kernel {
         }
     };
     // Without slots, like another kernel.
-    ($kernel:ident: $name:literal, wgsl: $wgsl:tt, like: $like:path, needs: $needs:tt $(,)?) => {
-        kernel! { @like $kernel: $name $wgsl $like,
-            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: kernel!(@needs $needs), peak: $crate::kernel::PEAK }] }
+    ($kernel:ident: $name:literal, wgsl: $wgsl:tt, like: $like:path, $(reads: $how:ident,)? needs: $needs:tt $(,)?) => {
+        kernel! { @like $kernel: $name $wgsl $like [$($how)?],
+            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: kernel!(@needs $needs), peak: $crate::kernel::PEAK, only: $crate::kernel::Only::Every }] }
     };
     // With slots, like another kernel.
     (
         $kernel:ident: $name:literal,
         wgsl: $wgsl:tt,
         like: $like:path,
+        $(reads: $reads:ident,)?
         needs: $needs:tt,
         variants: {
-            $($variant:ident: $own_name:literal $(needs $own_needs:tt)? $(peak $own_peak:literal)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
+            $($variant:ident: $own_name:literal $(needs $own_needs:tt)? $(peak $own_peak:literal)? $(only $only:ident)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
         } $(,)?
     ) => {
-        kernel! { @like $kernel: $name $wgsl $like, &[$(&$variant),+] }
-        $(kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] [$($own_peak)?] { $($slot: $how $what),+ } })+
+        kernel! { @like $kernel: $name $wgsl $like [$($reads)?], &[$(&$variant),+] }
+        $(kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] [$($own_peak)?] [$($only)?] { $($slot: $how $what),+ } })+
     };
     (
         @own $kernel:ident: $name:literal [$($entry:literal)?] [$($part:tt),+ $(,)?]
         $params:ident { $($field:ident: $ty:ident),* $(,)? }
         [$([$($constant:ident),+ $(,)?])?]
-        $bind:ident { $($binding:ident: $access:ident),+ $(,)? }
+        $bind:ident { $($binding:ident: $access:ident $(($how:ident))?),+ $(,)? }
         $cpu:path, $nmse:expr, $variants:expr
     ) => {
         #[allow(unused_imports)]
@@ -101,7 +107,7 @@ macro_rules! kernel {
             wgsl: &[$(kernel!(@part $part)),+],
             params: &[$((stringify!($field), kernel!(@scalar $ty))),*],
             constants: &[$($(stringify!($constant)),+)?],
-            bindings: &[$((stringify!($binding), $crate::kernel::Access::$access)),+],
+            bindings: &[$((stringify!($binding), kernel!(@access $access $($how)?))),+],
             oracle: stringify!($cpu),
             nmse: $nmse,
             file: file!(),
@@ -116,7 +122,7 @@ macro_rules! kernel {
 
         impl $bind {
             fn dispatch_of(self, variant: &'static $crate::kernel::Variant, params: $params, grid: $crate::kernel::dispatch::Grid) -> $crate::kernel::dispatch::Dispatch {
-                debug_assert_eq!(variant.kernel.bindings, $kernel.bindings, "{} binds others", variant.name);
+                debug_assert!(variant.kernel.binds_as(&$kernel), "{} binds others", variant.name);
                 $crate::kernel::dispatch::Dispatch {
                     variant,
                     params: bytemuck::bytes_of(&params).to_vec(),
@@ -127,7 +133,7 @@ macro_rules! kernel {
             }
         }
     };
-    (@like $kernel:ident: $name:literal [$($part:tt),+ $(,)?] $like:path, $variants:expr) => {
+    (@like $kernel:ident: $name:literal [$($part:tt),+ $(,)?] $like:path [$($how:ident)?], $variants:expr) => {
         #[doc = concat!("The kernel `", $name, "`.")]
         pub static $kernel: $crate::kernel::Kernel = $crate::kernel::Kernel {
             name: $name,
@@ -135,14 +141,14 @@ macro_rules! kernel {
             wgsl: &[$(kernel!(@part $part)),+],
             params: $like.params,
             constants: $like.constants,
-            bindings: $like.bindings,
+            bindings: kernel!(@bindings $like $(, $how)?),
             oracle: $like.oracle,
             nmse: $like.nmse,
             file: file!(),
             variants: $variants,
         };
     };
-    (@variant $kernel:ident $variant:ident: $name:literal [$needs:tt $($usual:tt)?] [$($peak:literal)?] { $($slot:ident: $how:ident $what:tt),+ }) => {
+    (@variant $kernel:ident $variant:ident: $name:literal [$needs:tt $($usual:tt)?] [$($peak:literal)?] [$($only:ident)?] { $($slot:ident: $how:ident $what:tt),+ }) => {
         #[doc = concat!("The variant `", $name, "`.")]
         pub static $variant: $crate::kernel::Variant = $crate::kernel::Variant {
             kernel: &$kernel,
@@ -150,11 +156,23 @@ macro_rules! kernel {
             fill: &[$((stringify!($slot), kernel!(@fill $how $what))),+],
             needs: kernel!(@needs $needs),
             peak: kernel!(@peak $($peak)?),
+            only: kernel!(@only $($only)?),
         };
     };
     (@needs { threads: $threads:literal, workgroup_bytes: $bytes:literal }) => {
         $crate::kernel::Needs { threads: $threads, workgroup_bytes: $bytes }
     };
+    (@bindings $like:path) => { $like.bindings };
+    (@bindings $like:path, $how:ident) => {{
+        static BINDINGS: [(&str, $crate::kernel::Access); $like.bindings.len()] =
+            $crate::kernel::reading($like.bindings, $crate::kernel::format::How::$how);
+        &BINDINGS
+    }};
+    (@access Weight $how:ident) => { $crate::kernel::Access::Weight($crate::kernel::format::How::$how) };
+    (@access Kv $how:ident) => { $crate::kernel::Access::Kv($crate::kernel::KvUse::$how) };
+    (@access $access:ident) => { $crate::kernel::Access::$access };
+    (@only) => { $crate::kernel::Only::Every };
+    (@only $only:ident) => { $crate::kernel::Only::$only };
     (@peak) => { $crate::kernel::PEAK };
     (@peak $peak:literal) => { $peak };
     (@fill vary { $($constant:ident: $value:literal),+ $(,)? }) => { $crate::kernel::Fill::Vary(&[$((stringify!($constant), $value)),+]) };

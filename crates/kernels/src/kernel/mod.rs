@@ -6,6 +6,7 @@
 //! subgroup form of its bindings chosen.
 
 use crate::caps::Caps;
+use crate::kernel::format::How;
 
 #[macro_use]
 mod declare;
@@ -24,40 +25,50 @@ pub enum Access {
     Read,
     /// A tensor, written.
     Write,
-    /// A weight in its file's type, read through a format piece.
-    Weight,
-    /// A weight in its file's type, four rows of which are multiplied with f32 activations, eight
-    /// columns at a time.
-    Eights,
-    /// A weight whose format has units, read through the pieces for 8-bit activations.
-    Units,
-    /// A weight whose format has units, read through the pieces for tiles.
-    Groups,
-    /// A weight whose format has units, read through the pieces for tiles and those for up to 8
-    /// rows of 8-bit activations.
-    Rows,
-    /// A weight in units or of 16 bits, multiplied in tiles of 16 to 96 rows of activations.
-    Tiles,
-    /// A weight in its file's type, staged for cooperative matrices in units or, in formats without
-    /// units, 32 columns at a time.
-    Staged,
-    /// A second weight of the same type. Its pieces share the types of the binding before.
-    Second,
-    /// A KV state, read through a piece of its type.
-    Kv,
-    /// A KV state, written through a piece of its type.
-    KvMut,
-    /// A KV state, read and written through the pieces of its type.
-    KvBoth,
+    /// A weight in its file's type, read through the pieces of its format.
+    Weight(How),
+    /// A KV state, read or written through the pieces of its type.
+    Kv(KvUse),
     /// A state of plain words, written in place.
-    StateMut,
+    State,
+}
+
+/// Bindings whose weights are read in another way.
+pub const fn reading<const N: usize>(bindings: &[(&'static str, Access)], how: How) -> [(&'static str, Access); N] {
+    let (mut all, mut i) = ([("", Access::Read); N], 0);
+    while i < N {
+        let (name, access) = bindings[i];
+        all[i] = (name, if let Access::Weight(_) = access { Access::Weight(how) } else { access });
+        i += 1;
+    }
+    all
+}
+
+/// How a kernel uses a KV state.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum KvUse {
+    Read,
+    Write,
+    Both,
+}
+
+/// The formats and state types that a variant serves, of all that its bindings can be bound to.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Only {
+    #[default]
+    Every,
+    /// Weights whose format has no blocks. Their rows may have any length; rows of other formats
+    /// are a multiple of four elements long.
+    Blockless,
+    /// Keys and values that are tensors of the step. They have the layout of f32 states.
+    Step,
 }
 
 impl Access {
     /// Whether the shader declares the binding `read_write`.
     #[must_use]
     pub fn writes(self) -> bool {
-        matches!(self, Self::Write | Self::KvMut | Self::KvBoth | Self::StateMut)
+        matches!(self, Self::Write | Self::Kv(KvUse::Write | KvUse::Both) | Self::State)
     }
 }
 
@@ -149,6 +160,7 @@ pub struct Variant {
     /// The largest difference of an element, in units of the root of the kernel's bound: [`PEAK`],
     /// or a number of its own beside its reason.
     pub peak: f64,
+    pub only: Only,
 }
 
 impl PartialEq for Variant {
@@ -204,6 +216,15 @@ impl Kernel {
     #[must_use]
     pub fn cooperative(&self) -> bool {
         self.main().1.contains("enable wgpu_cooperative_matrix;")
+    }
+
+    /// Whether the kernel has the bindings of another kernel. It may read weights in another way.
+    pub(crate) fn binds_as(&self, other: &Self) -> bool {
+        let alike = |a: &(&str, Access), b: &(&str, Access)| {
+            a.0 == b.0 && std::mem::discriminant(&a.1) == std::mem::discriminant(&b.1)
+        };
+        self.bindings.len() == other.bindings.len()
+            && self.bindings.iter().zip(other.bindings).all(|(a, b)| alike(a, b))
     }
 
     /// Whether a device with these capabilities can run every variant.

@@ -14,7 +14,7 @@ kernel! {
     EMBED: "embed",
     wgsl: ["matmul/embed.wgsl", "shared/grid.wgsl"],
     params: Params { k: u32, rows: u32, row_base: u32, row_count: u32, capacity: u32, scale: f32 },
-    bindings: Bind { tokens: Read, positions: Read, sequences: Read, table: Weight, y: Write },
+    bindings: Bind { tokens: Read, positions: Read, sequences: Read, table: Weight(Any), y: Write },
     cpu: cpu_ref::embed,
     nmse: 1e-12,
     needs: { threads: 64, workgroup_bytes: 0 },

@@ -11,7 +11,7 @@ kernel! {
     EMBED_BACKWARD: "embed_backward",
     wgsl: ["matmul/embed_backward.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
     params: Params { dim: u32, rows: u32 },
-    bindings: Bind { dy: Read, ids: Read, step_rows: Read, g: StateMut },
+    bindings: Bind { dy: Read, ids: Read, step_rows: Read, g: State },
     cpu: cpu_ref::embed_backward,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 5120 },

@@ -14,7 +14,7 @@ kernel! {
         "shared/q8_block.wgsl", "shared/unit.wgsl", "shared/dot_q8.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, start: u32, lanes: u32, exchange: u32 },
-    bindings: Bind { gate: Read, up: Read, w: Units, y: Write },
+    bindings: Bind { gate: Read, up: Read, w: Weight(Units), y: Write },
     cpu: cpu_ref::matmul_vec,
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 7424 },

@@ -1,6 +1,6 @@
 //! Product of rows with a weight matrix.
 
-use super::product::Product;
+use super::ladder::Part;
 use crate::elementwise::add::{Add, add};
 use crate::elementwise::dropout::{Dropout, dropout};
 use crate::elementwise::scale::{Scale, scale};
@@ -8,8 +8,8 @@ use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::record::{Dropped, LowRank, Recorder};
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
-use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower};
-use crate::kernel::split::parts;
+use crate::kernel::Variant;
+use crate::kernel::dispatch::{Dispatch, Grid};
 
 /// y = x w^T.
 #[derive(Clone, Debug)]
@@ -85,19 +85,19 @@ kernel! {
     MATMUL: "matmul",
     wgsl: ["matmul/matmul.wgsl", tile, quads],
     params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 },
-    bindings: Bind { x: Read, w: Weight, bias: Read, y: Write },
+    bindings: Bind { x: Read, w: Weight(Any), bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 8192 },
     variants: {
         // Row lengths that are a multiple of 4, and other lengths; few tiles, and many.
         QUADS: "matmul" { tile: choose ["matmul/pieces/tile_fours.wgsl"], quads: choose ["shared/x4.wgsl"] },
-        TAIL: "matmul_tail" { tile: choose ["matmul/pieces/tile_fours.wgsl"], quads: choose ["shared/x4_tail.wgsl"] },
+        TAIL: "matmul_tail" only Blockless { tile: choose ["matmul/pieces/tile_fours.wgsl"], quads: choose ["shared/x4_tail.wgsl"] },
         MANY_QUADS: "matmul_many" needs { threads: 64, workgroup_bytes: 10240 } {
             tile: choose ["matmul/pieces/tile_eights.wgsl"],
             quads: choose ["shared/x4.wgsl"],
         },
-        MANY_TAIL: "matmul_many_tail" needs { threads: 64, workgroup_bytes: 10240 } {
+        MANY_TAIL: "matmul_many_tail" needs { threads: 64, workgroup_bytes: 10240 } only Blockless {
             tile: choose ["matmul/pieces/tile_eights.wgsl"],
             quads: choose ["shared/x4_tail.wgsl"],
         },
@@ -116,19 +116,24 @@ pub(crate) const TILE: u32 = 64;
 /// 908 and 563, of F32 915 and 511; 2,048 tiles of Q4_K 2,730 and 2,194.
 const MANY: u32 = 4;
 
-/// The dispatches of a product of several rows, one for each part of the weight.
-pub(crate) fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
-    let Weight { ty, rows: n, cols: k, .. } = op.w;
-    let one = |(part, range): (usize, std::ops::Range<u32>)| {
-        let w = Arg::Weight(op.w, part as u32);
-        let bind = Bind { x: op.x.into(), w, bias: op.bias.into(), y: op.y.into() };
-        let rows = op.x.shape.rows;
-        let has_bias = u32::from(op.bias.is_some());
-        let params = Params { k, n, rows, row_base: range.start, row_count: range.len() as u32, has_bias };
-        let across = (range.len() as u32).div_ceil(TILE);
-        let [few, many] = if k % 4 == 0 { [&QUADS, &MANY_QUADS] } else { [&TAIL, &MANY_TAIL] };
-        let variant = if across * rows.div_ceil(TILE) < MANY * cx.caps.table.workgroups { few } else { many };
-        bind.dispatch(variant, params, Grid::Tiles { lead: op.x.shape, tile: TILE, x: across })
+/// The variant for a part of a product.
+pub(crate) fn form(part: &Part<'_>) -> &'static Variant {
+    let tiles = part.rows.div_ceil(TILE) * part.product.x.shape.rows.div_ceil(TILE);
+    let [few, many] = if part.product.w.cols.is_multiple_of(4) { [&QUADS, &MANY_QUADS] } else { [&TAIL, &MANY_TAIL] };
+    if tiles < MANY * part.caps.table.workgroups { few } else { many }
+}
+
+/// The dispatch of a part of a product.
+pub(crate) fn lower(part: &Part<'_>, variant: &'static Variant) -> Dispatch {
+    let (x, w) = (part.product.x, part.product.w);
+    let params = Params {
+        k: w.cols,
+        n: w.rows,
+        rows: x.shape.rows,
+        row_base: part.first,
+        row_count: part.rows,
+        has_bias: part.has_bias(),
     };
-    parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+    let grid = Grid::Tiles { lead: x.shape, tile: TILE, x: part.rows.div_ceil(TILE) };
+    Bind { x: x.into(), w: part.w(), bias: part.added, y: part.to.into() }.dispatch(variant, params, grid)
 }

@@ -11,7 +11,7 @@ kernel! {
     MATMUL_INPUT: "matmul_input",
     wgsl: ["matmul/matmul_input.wgsl"],
     params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, onto: u32 },
-    bindings: Bind { dy: Read, w: Weight, dx: Write },
+    bindings: Bind { dy: Read, w: Weight(Any), dx: Write },
     cpu: cpu_ref::matmul_input,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 8192 },

@@ -17,7 +17,7 @@ kernel! {
     MATMUL_INPUT_TILE128: "matmul_input_tile128",
     wgsl: ["matmul/matmul_input_tile128.wgsl", "matmul/pieces/tile128_sums.wgsl", "matmul/pieces/tile128_quads.wgsl"],
     params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, onto: u32 },
-    bindings: Bind { dy: Read, scales: Read, w: Weight, dx: Write },
+    bindings: Bind { dy: Read, scales: Read, w: Weight(Unitless), dx: Write },
     cpu: cpu_ref::matmul_input,
     // As matmul_tile128: f32 before a weight is rounded to f16 may decide it either way.
     nmse: 1e-6,
@@ -32,7 +32,7 @@ kernel! {
         "matmul/pieces/tile128_ahead.wgsl",
     ],
     params: GroupsParams { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, onto: u32 },
-    bindings: GroupsBind { dy: Read, scales: Read, w: Groups, dx: Write },
+    bindings: GroupsBind { dy: Read, scales: Read, w: Weight(Groups), dx: Write },
     cpu: cpu_ref::matmul_input,
     // As matmul_tile128: f32 before a weight is rounded to f16 may decide it either way.
     nmse: 1e-6,

@@ -1,10 +1,12 @@
 //! Product in f32 of several rows, normed in the kernel or not, with an f32 weight of few rows.
 
+use super::ladder::Part;
 use super::matmul;
 use super::norm_matmul_vec::NormMatmulVec;
 use super::product::Product;
 use crate::caps::Caps;
 use crate::graph::tensor::{Tensor, Weight};
+use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid};
 use crate::kernel::split::parts;
 use gguf::GgmlType;
@@ -35,10 +37,11 @@ pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
     whole && tiles < caps.table.workgroups && MATMUL_NARROW.fits(caps)
 }
 
-/// The dispatch of a plain product.
-pub fn lower(op: &Product, caps: &Caps) -> Dispatch {
-    let (k, n, rows, exchange) = (op.w.cols, op.w.rows, op.x.shape.rows, caps.subgroup_size);
-    dispatch(op.x, op.w, None, op.y, Params { k, n, rows, has_norm: 0, has_weight: 0, eps: 0.0, scale: 1.0, exchange })
+/// The dispatch of a plain product, whose weight has one part.
+pub fn lower(part: &Part<'_>, _: &'static Variant) -> Dispatch {
+    let Product { w, x, y, .. } = *part.product;
+    let (k, n, rows, exchange) = (w.cols, w.rows, x.shape.rows, part.caps.subgroup_size);
+    dispatch(x, w, None, y, Params { k, n, rows, has_norm: 0, has_weight: 0, eps: 0.0, scale: 1.0, exchange })
 }
 
 /// The dispatch of a product that norms its rows.

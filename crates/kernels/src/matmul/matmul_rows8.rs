@@ -1,13 +1,12 @@
 //! Product of 8-bit activations with a quantized weight matrix, up to 8 rows of activations to a
 //! workgroup.
 
-use super::product::Product;
+use super::ladder::Part;
 use crate::caps::Caps;
 use crate::graph::tensor::Weight;
 use crate::kernel::Variant;
-use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, fixed};
+use crate::kernel::dispatch::{Dispatch, Grid, fixed};
 use crate::kernel::format::{Format, format};
-use crate::kernel::split::parts;
 
 kernel! {
     MATMUL_ROWS8: "matmul_rows8",
@@ -17,7 +16,7 @@ kernel! {
     ],
     params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32, tile: u32, exchange: u32, many: u32 },
     constants: [many],
-    bindings: Bind { x: Read, w: Rows, bias: Read, y: Write },
+    bindings: Bind { x: Read, w: Weight(Rows), bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 3104 },
@@ -95,32 +94,31 @@ pub(crate) fn tile(rows: u32, k: u32, steps: u32, caps: &Caps) -> u32 {
     rows.div_ceil(4 * workgroups).clamp(1, TILE / 4) * 4
 }
 
-/// The dispatches of a product with a few rows of packed activations, one for each part of the
-/// weight.
-pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
-    let Weight { ty, rows: n, cols: k, .. } = op.w;
-    let rows = op.x.shape.rows;
+/// The variant for a part of a product.
+pub fn form(part: &Part<'_>) -> &'static Variant {
+    let steps = steps(part.product.x.shape.rows);
+    VARIANTS[steps.ilog2() as usize - 1][threads(part.product.w.cols)]
+}
+
+/// The dispatch of a part of a product.
+pub fn lower(part: &Part<'_>, variant: &'static Variant) -> Dispatch {
+    let (x, w) = (part.product.x, part.product.w);
+    let rows = x.shape.rows;
     let steps = steps(rows);
-    let variant = VARIANTS[steps.ilog2() as usize - 1][threads(k)];
-    let one = |(part, range): (usize, std::ops::Range<u32>)| {
-        let w = Arg::Weight(op.w, part as u32);
-        let bind = Bind { x: op.x.into(), w, bias: op.bias.into(), y: op.y.into() };
-        let (row_count, has_bias) = (range.len() as u32, u32::from(op.bias.is_some()));
-        let tile = tile(row_count, k, steps, cx.caps);
-        let params = Params {
-            k,
-            n,
-            rows,
-            row_base: range.start,
-            row_count,
-            has_bias,
-            tile,
-            exchange: cx.caps.subgroup_size,
-            many: many(rows, op.w),
-        };
-        // Rows past the step are multiplied too. Their results are never read.
-        let per_row = row_count.div_ceil(tile) * rows.div_ceil(steps);
-        bind.dispatch(variant, params, Grid::PerRow { lead: fixed(1, 1), per_row })
+    let tile = tile(part.rows, w.cols, steps, part.caps);
+    let params = Params {
+        k: w.cols,
+        n: w.rows,
+        rows,
+        row_base: part.first,
+        row_count: part.rows,
+        has_bias: part.has_bias(),
+        tile,
+        exchange: part.caps.subgroup_size,
+        many: many(rows, w),
     };
-    parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+    // Rows past the step are multiplied too. Their results are never read.
+    let per_row = part.rows.div_ceil(tile) * rows.div_ceil(steps);
+    let bind = Bind { x: x.into(), w: part.w(), bias: part.added, y: part.to.into() };
+    bind.dispatch(variant, params, Grid::PerRow { lead: fixed(1, 1), per_row })
 }

@@ -22,7 +22,7 @@ kernel! {
     ],
     params: Params { k: u32, n: u32, rows: u32, exchange: u32, many: u32 },
     constants: [many],
-    bindings: Bind { x: Read, gate: Rows, up: Rows, packed: Write },
+    bindings: Bind { x: Read, gate: Weight(Rows), up: Weight(Rows), packed: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 5664 },

@@ -16,7 +16,7 @@ kernel! {
     params: Params { k: u32, rows: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, tile: u32, exchange: u32, many: u32 },
     constants: [many],
     bindings: Bind {
-        x: Read, wa: Rows, wb: Rows, wc: Rows, bias_a: Read, bias_b: Read, bias_c: Read, ya: Write, yb: Write, yc: Write
+        x: Read, wa: Weight(Rows), wb: Weight(Rows), wc: Weight(Rows), bias_a: Read, bias_b: Read, bias_c: Read, ya: Write, yb: Write, yc: Write
     },
     cpu: cpu_ref::matmul,
     nmse: 1e-10,

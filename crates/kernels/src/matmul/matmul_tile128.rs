@@ -1,10 +1,12 @@
 //! Product of many rows with a weight matrix, or with two, through cooperative matrices (tensor
 //! cores).
 
+use super::ladder::Part;
 use super::product::{Operand, Product};
 use crate::caps::Caps;
 use crate::graph::tensor::Weight;
-use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower};
+use crate::kernel::Variant;
+use crate::kernel::dispatch::{Arg, Dispatch, Grid};
 use crate::kernel::format;
 use crate::kernel::split::parts;
 
@@ -15,7 +17,7 @@ kernel! {
         "matmul/pieces/tile128_quads.wgsl", "matmul/pieces/tile128_end.wgsl"
     ],
     params: Params { k: u32, n: u32, rows: u32, slab: u32, row_base: u32, row_count: u32, has_bias: u32 },
-    bindings: Bind { x: Read, scales: Read, w: Weight, bias: Read, y: Write },
+    bindings: Bind { x: Read, scales: Read, w: Weight(Blocks), bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 13312 },
@@ -33,7 +35,7 @@ kernel! {
         "matmul/pieces/tile128_halves.wgsl", "matmul/pieces/tile128_halves_ahead.wgsl", "matmul/pieces/tile128_end.wgsl"
     ],
     params: HalvesParams { k: u32, n: u32, rows: u32, slab: u32, row_base: u32, row_count: u32, has_bias: u32 },
-    bindings: HalvesBind { x: Read, scales: Read, w: Groups, bias: Read, y: Write },
+    bindings: HalvesBind { x: Read, scales: Read, w: Weight(Halves), bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 22528 },
@@ -51,7 +53,7 @@ kernel! {
         "matmul/pieces/tile128_groups.wgsl", "matmul/pieces/tile128_ahead.wgsl", end
     ],
     params: GroupsParams { k: u32, n: u32, rows: u32, slab: u32, row_base: u32, row_count: u32, has_bias: u32 },
-    bindings: GroupsBind { x: Read, scales: Read, w: Groups, bias: Read, y: Write },
+    bindings: GroupsBind { x: Read, scales: Read, w: Weight(Groups), bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 23552 },
@@ -76,7 +78,7 @@ kernel! {
         "matmul/pieces/tile128_groups.wgsl", "matmul/pieces/tile128_pair_ahead.wgsl", "matmul/pieces/tile128_pair.wgsl"
     ],
     params: PairParams { k: u32, n: u32, rows: u32, slab: u32, row_base: u32, row_count: u32, has_bias: u32 },
-    bindings: PairBind { x: Read, scales: Read, w: Groups, other: Second, y: Write, other_y: Write },
+    bindings: PairBind { x: Read, scales: Read, w: Weight(Groups), other: Weight(Second), y: Write, other_y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 23552 },
@@ -94,7 +96,7 @@ kernel! {
         "matmul/pieces/tile128_halves.wgsl", "matmul/pieces/tile128_halves_pair.wgsl", "matmul/pieces/tile128_pair.wgsl"
     ],
     params: HalvesPairParams { k: u32, n: u32, rows: u32, slab: u32, row_base: u32, row_count: u32, has_bias: u32 },
-    bindings: HalvesPairBind { x: Read, scales: Read, w: Groups, other: Second, y: Write, other_y: Write },
+    bindings: HalvesPairBind { x: Read, scales: Read, w: Weight(Halves), other: Weight(Second), y: Write, other_y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 22528 },
@@ -156,47 +158,49 @@ fn kind(w: Weight) -> Kind {
     }
 }
 
-/// The dispatches, one for each part of the weight.
-pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
+/// Whether a workgroup takes 64 rows of weights for a part of a product.
+fn narrow(part: &Part<'_>) -> bool {
+    kind(part.product.w) == Kind::Any || is_narrow(part.to.shape.rows, part.rows, part.caps)
+}
+
+/// The variant for a part of a product.
+pub fn form(part: &Part<'_>) -> &'static Variant {
+    let in_quads = [part.product.w.rows, part.first, part.rows].iter().all(|rows| rows.is_multiple_of(4));
+    match (kind(part.product.w), in_quads, narrow(part)) {
+        (Kind::Units, true, false) => &QUADS,
+        (Kind::Units, true, true) => &QUADS_NARROW,
+        (Kind::Units, false, false) => &TAIL,
+        (Kind::Units, false, true) => &TAIL_NARROW,
+        (Kind::Halves, _, false) => &HALVES,
+        (Kind::Halves, _, true) => &HALVES_NARROW,
+        (Kind::Any, ..) => &ANY,
+    }
+}
+
+/// The dispatch of a part of a product.
+pub fn lower(part: &Part<'_>, variant: &'static Variant) -> Dispatch {
+    let op = part.product;
     let scales = op.scales().map_or(Arg::None, Arg::from);
-    let Weight { ty, rows: n, cols: k, .. } = op.w;
-    let kind = kind(op.w);
-    let one = |(part, range): (usize, std::ops::Range<u32>)| {
-        let (x, scales, w, bias, y) =
-            (op.x.into(), scales, Arg::Weight(op.w, part as u32), op.bias.into(), op.y.into());
-        let (rows, slab) = (op.y.shape.rows, op.x.shape.rows);
-        let (row_base, row_count, has_bias) = (range.start, range.len() as u32, u32::from(op.bias.is_some()));
-        let in_quads = [n, row_base, row_count].iter().all(|rows| rows.is_multiple_of(4));
-        let narrow = kind == Kind::Any || is_narrow(rows, row_count, cx.caps);
-        let grid =
-            Grid::Tiles { lead: op.y.shape, tile: TILE, x: row_count.div_ceil(if narrow { NARROW } else { TILE }) };
-        match kind {
-            Kind::Units => {
-                let params = GroupsParams { k, n, rows, slab, row_base, row_count, has_bias };
-                let variant = match (in_quads, narrow) {
-                    (true, false) => &QUADS,
-                    (true, true) => &QUADS_NARROW,
-                    (false, false) => &TAIL,
-                    (false, true) => &TAIL_NARROW,
-                };
-                GroupsBind { x, scales, w, bias, y }.dispatch(variant, params, grid)
-            }
-            Kind::Halves => {
-                let params = HalvesParams { k, n, rows, slab, row_base, row_count, has_bias };
-                HalvesBind { x, scales, w, bias, y }.dispatch(
-                    if narrow { &HALVES_NARROW } else { &HALVES },
-                    params,
-                    grid,
-                )
-            }
-            Kind::Any => Bind { x, scales, w, bias, y }.dispatch(
-                &ANY,
-                Params { k, n, rows, slab, row_base, row_count, has_bias },
-                grid,
-            ),
+    let (x, w, bias, y) = (op.x.into(), part.w(), part.added, part.to.into());
+    let Weight { rows: n, cols: k, .. } = op.w;
+    let (rows, slab) = (part.to.shape.rows, op.x.shape.rows);
+    let (row_base, row_count, has_bias) = (part.first, part.rows, part.has_bias());
+    let columns = row_count.div_ceil(if narrow(part) { NARROW } else { TILE });
+    let grid = Grid::Tiles { lead: part.to.shape, tile: TILE, x: columns };
+    match kind(op.w) {
+        Kind::Units => {
+            let params = GroupsParams { k, n, rows, slab, row_base, row_count, has_bias };
+            GroupsBind { x, scales, w, bias, y }.dispatch(variant, params, grid)
         }
-    };
-    parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+        Kind::Halves => {
+            let params = HalvesParams { k, n, rows, slab, row_base, row_count, has_bias };
+            HalvesBind { x, scales, w, bias, y }.dispatch(variant, params, grid)
+        }
+        Kind::Any => {
+            let params = Params { k, n, rows, slab, row_base, row_count, has_bias };
+            Bind { x, scales, w, bias, y }.dispatch(variant, params, grid)
+        }
+    }
 }
 
 /// Whether both weights take less time in one dispatch. Its rounds take 5/4 of the time, because it

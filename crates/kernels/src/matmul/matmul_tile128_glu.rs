@@ -13,7 +13,7 @@ kernel! {
         "matmul/pieces/coarse_scale.wgsl", activation
     ],
     params: Params { k: u32, n: u32, rows: u32, slab: u32 },
-    bindings: Bind { x: Read, scales: Read, w: Groups, up: Second, tops: Write, halves: Write },
+    bindings: Bind { x: Read, scales: Read, w: Weight(Groups), up: Weight(Second), tops: Write, halves: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 23552 },

@@ -1,19 +1,19 @@
 //! Product of some rows with a weight matrix, quantized or of 16 bits, through cooperative
 //! matrices, in tiles of 16 to 96 rows.
 
+use super::ladder::Part;
 use super::product::Product;
 use super::{matmul_tile128, matmul_vec_q8};
 use crate::caps::Caps;
 use crate::graph::tensor::{Shape, Weight};
-use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, fixed};
-use crate::kernel::split::parts;
+use crate::kernel::dispatch::{Arg, Dispatch, Grid, fixed};
 use crate::kernel::{Variant, format};
 
 kernel! {
     MATMUL_TILE64: "matmul_tile64",
     wgsl: ["matmul/matmul_tile64.wgsl", "matmul/pieces/tile64_tiles.wgsl", "matmul/pieces/four_of_pairs.wgsl", tile, "shared/unit.wgsl"],
     params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 },
-    bindings: Bind { x: Read, scales: Read, w: Tiles, bias: Read, y: Write },
+    bindings: Bind { x: Read, scales: Read, w: Weight(Tiles), bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 14336 },
@@ -190,19 +190,30 @@ pub(crate) fn fit(variants: &Variants, caps: &Caps) -> bool {
     variants.iter().all(|[usual, _, narrow]| usual.fits(caps) && narrow.fits(caps))
 }
 
-/// The dispatches, one for each part of the weight.
-pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
-    let scales = op.scales().map_or(Arg::None, Arg::from);
-    let Weight { ty, rows: n, cols: k, .. } = op.w;
-    let one = |(part, range): (usize, std::ops::Range<u32>)| {
-        let bind =
-            Bind { x: op.x.into(), scales, w: Arg::Weight(op.w, part as u32), bias: op.bias.into(), y: op.y.into() };
-        let (rows, row_base, row_count, has_bias) =
-            (op.y.shape.rows, range.start, range.len() as u32, u32::from(op.bias.is_some()));
-        let params = Params { k, n, rows, row_base, row_count, has_bias };
-        let workgroups = row_tiles(rows) * row_count.div_ceil(TILE);
-        let (variant, tile) = form(by_bands(&VARIANTS, rows), workgroups, k, cx.caps);
-        bind.dispatch(variant, params, grid(op.y.shape, row_count.div_ceil(tile)))
+/// The variant for a part of a product, and how many rows of weights a workgroup takes.
+fn tiles(part: &Part<'_>) -> (&'static Variant, u32) {
+    let rows = part.to.shape.rows;
+    let workgroups = row_tiles(rows) * part.rows.div_ceil(TILE);
+    form(by_bands(&VARIANTS, rows), workgroups, part.product.w.cols, part.caps)
+}
+
+/// The variant for a part of a product.
+pub fn form_of(part: &Part<'_>) -> &'static Variant {
+    tiles(part).0
+}
+
+/// The dispatch of a part of a product.
+pub fn lower(part: &Part<'_>, variant: &'static Variant) -> Dispatch {
+    let Product { w, x, .. } = *part.product;
+    let scales = part.product.scales().map_or(Arg::None, Arg::from);
+    let params = Params {
+        k: w.cols,
+        n: w.rows,
+        rows: part.to.shape.rows,
+        row_base: part.first,
+        row_count: part.rows,
+        has_bias: part.has_bias(),
     };
-    parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+    let grid = grid(part.to.shape, part.rows.div_ceil(tiles(part).1));
+    Bind { x: x.into(), scales, w: part.w(), bias: part.added, y: part.to.into() }.dispatch(variant, params, grid)
 }

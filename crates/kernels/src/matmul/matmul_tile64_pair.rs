@@ -11,7 +11,7 @@ kernel! {
     MATMUL_TILE64_PAIR: "matmul_tile64_pair",
     wgsl: ["matmul/matmul_tile64_pair.wgsl", "matmul/pieces/tile64_tiles.wgsl", "matmul/pieces/four_of_pairs.wgsl", tile, "shared/unit.wgsl"],
     params: Params { k: u32, rows: u32, n: u32, other_n: u32, biases: u32 },
-    bindings: Bind { x: Read, scales: Read, w: Tiles, other: Second, bias: Read, other_bias: Read, y: Write, other_y: Write },
+    bindings: Bind { x: Read, scales: Read, w: Weight(Tiles), other: Weight(Second), bias: Read, other_bias: Read, y: Write, other_y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-6,
     needs: { threads: 128, workgroup_bytes: 14336 },

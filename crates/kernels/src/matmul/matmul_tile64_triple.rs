@@ -15,7 +15,7 @@ kernel! {
     wgsl: ["matmul/matmul_tile64_triple.wgsl", "matmul/pieces/tile64_tiles.wgsl", "matmul/pieces/four_of_pairs.wgsl", tile, "shared/unit.wgsl"],
     params: Params { k: u32, rows: u32, n: u32, other_n: u32, third_n: u32, biases: u32 },
     bindings: Bind {
-        x: Read, scales: Read, w: Tiles, other: Second, third: Tiles, bias: Read, other_bias: Read, third_bias: Read, y: Write, other_y: Write,
+        x: Read, scales: Read, w: Weight(Tiles), other: Weight(Second), third: Weight(Tiles), bias: Read, other_bias: Read, third_bias: Read, y: Write, other_y: Write,
         third_y: Write
     },
     cpu: cpu_ref::matmul,

@@ -58,7 +58,12 @@ mod tests {
                 rec.output(y);
             }
             let options = PlanOptions::plain().precision(Precision::Fast);
-            plan(&rec, caps, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect::<Vec<_>>()
+            plan(&rec, caps, &options)
+                .unwrap()
+                .dispatches
+                .iter()
+                .map(|placed| placed.dispatch.variant.name)
+                .collect::<Vec<_>>()
         };
         let kernels = |caps: &Caps, step: u32, types: [GgmlType; 2]| of_shape(caps, step, types, [4096, 1024], 4096);
         for types in [[Q4_K, Q4_K], [Q4_K, Q6_K], [F16, F16], [BF16, F16], [F16, Q4_K]] {

@@ -1,11 +1,11 @@
 //! Product of one row, or of a few rows with a weight of few rows.
 
+use super::ladder::Part;
 use super::matmul;
-use super::product::Product;
 use crate::caps::Caps;
-use crate::graph::tensor::{Tensor, Weight};
-use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower};
-use crate::kernel::split::parts;
+use crate::graph::tensor::Weight;
+use crate::kernel::Variant;
+use crate::kernel::dispatch::{Dispatch, Grid};
 use gguf::GgmlType;
 
 kernel! {
@@ -15,7 +15,7 @@ kernel! {
         "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 },
-    bindings: Bind { x: Read, w: Eights, bias: Read, y: Write },
+    bindings: Bind { x: Read, w: Weight(Eights), bias: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-10,
     needs: { threads: 64, workgroup_bytes: 1128 },
@@ -28,7 +28,7 @@ kernel! {
             quads: choose ["shared/x4.wgsl"],
         },
         // Other lengths.
-        TAIL: "matmul_vec_tail" needs { threads: 64, workgroup_bytes: 1064 } {
+        TAIL: "matmul_vec_tail" needs { threads: 64, workgroup_bytes: 1064 } only Blockless {
             threads: vary { WG: 64, TEAM: 64 },
             quads: choose ["shared/x4_tail.wgsl"],
         },
@@ -51,7 +51,7 @@ pub(crate) fn long(rows: u32, k: u32, caps: &Caps) -> bool {
 }
 
 /// Largest number of rows, each of which reads the weight.
-const MOST_ROWS: u32 = 8;
+pub(crate) const MOST_ROWS: u32 = 8;
 
 /// Whether these kernels take a few rows with an f32 weight on this device, if tiles of 64 x 64
 /// results would keep less than an eighth of the device busy. Other types would be dequantized
@@ -62,28 +62,28 @@ pub fn few(w: Weight, rows: u32, caps: &Caps) -> bool {
     w.ty == GgmlType::F32 && rows <= MOST_ROWS && 8 * tiles < caps.table.workgroups
 }
 
-/// The dispatches, one for each part of the weight.
-pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
-    summed(op, op.bias.map(Arg::from), op.y, cx)
+/// The variant for a part of a product.
+pub fn form(part: &Part<'_>) -> &'static Variant {
+    let k = part.product.w.cols;
+    match k.is_multiple_of(EIGHT) {
+        true if long(part.product.x.shape.rows * part.rows, k, part.caps) => &LONG,
+        true => &WHOLE,
+        false => &TAIL,
+    }
 }
 
-/// The same for `to` = product + `bias`.
-pub(crate) fn summed(op: &Product, bias: Option<Arg>, to: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
-    let Weight { ty, rows: n, cols: k, .. } = op.w;
-    let one = |(part, range): (usize, std::ops::Range<u32>)| {
-        let w = Arg::Weight(op.w, part as u32);
-        let bind = Bind { x: op.x.into(), w, bias: bias.unwrap_or(Arg::None), y: to.into() };
-        let row_count = range.len() as u32;
-        let grid = Grid::PerRow { lead: op.x.shape, per_row: row_count.div_ceil(WEIGHT_ROWS) };
-        let rows = op.x.shape.rows;
-        let (has_bias, exchange) = (u32::from(bias.is_some()), cx.caps.subgroup_size);
-        let params = Params { k, n, rows, row_base: range.start, row_count, has_bias, exchange };
-        let variant = match k.is_multiple_of(EIGHT) {
-            true if long(rows * row_count, k, cx.caps) => &LONG,
-            true => &WHOLE,
-            false => &TAIL,
-        };
-        bind.dispatch(variant, params, grid)
+/// The dispatch of a part of a product.
+pub fn lower(part: &Part<'_>, variant: &'static Variant) -> Dispatch {
+    let (x, w) = (part.product.x, part.product.w);
+    let params = Params {
+        k: w.cols,
+        n: w.rows,
+        rows: x.shape.rows,
+        row_base: part.first,
+        row_count: part.rows,
+        has_bias: part.has_bias(),
+        exchange: part.caps.subgroup_size,
     };
-    parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+    let grid = Grid::PerRow { lead: x.shape, per_row: part.rows.div_ceil(WEIGHT_ROWS) };
+    Bind { x: x.into(), w: part.w(), bias: part.added, y: part.to.into() }.dispatch(variant, params, grid)
 }

@@ -15,7 +15,7 @@ kernel! {
         "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, exchange: u32 },
-    bindings: Bind { x: Read, gate: Units, up: Units, packed: Write },
+    bindings: Bind { x: Read, gate: Weight(Units), up: Weight(Units), packed: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 7296 },

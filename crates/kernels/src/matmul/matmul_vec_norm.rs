@@ -14,7 +14,7 @@ kernel! {
         "shared/q8_block.wgsl", "shared/q8_store.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, has_weight: u32, exchange: u32, eps: f32 },
-    bindings: Bind { x: Read, w: Units, a: Read, u: Read, h: Write, packed: Write },
+    bindings: Bind { x: Read, w: Weight(Units), a: Read, u: Read, h: Write, packed: Write },
     cpu: cpu_ref::rms_norm,
     nmse: 1e-10,
     needs: { threads: 512, workgroup_bytes: 14592 },

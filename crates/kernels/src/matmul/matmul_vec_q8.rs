@@ -1,13 +1,13 @@
 //! Product of one row of 8-bit activations with a quantized weight matrix.
 
-use super::matmul_vec;
+use super::ladder::Part;
 use super::product::{Operand, Product};
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
-use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
+use crate::kernel::Variant;
+use crate::kernel::dispatch::{Dispatch, Grid};
 use crate::kernel::format::{self, Format};
-use crate::kernel::split::parts;
 use crate::norm::pack_q8::BLOCK;
 
 kernel! {
@@ -17,7 +17,7 @@ kernel! {
         "shared/grid.wgsl"
     ],
     params: Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 },
-    bindings: Bind { x: Read, w: Units, bias: Read, y: Write },
+    bindings: Bind { x: Read, w: Weight(Units), bias: Read, y: Write },
     cpu: cpu_ref::matmul_vec,
     nmse: 1e-10,
     needs: { threads: 32, workgroup_bytes: 528 },
@@ -66,33 +66,33 @@ pub fn matmul_q8(rec: &mut Recorder<impl From<Product>>, w: Weight, packed: Tens
     y
 }
 
-/// The dispatches of a product with one row of packed activations, one for each part of the weight.
-pub fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
-    summed(op, op.bias.map(Arg::from), op.y, cx)
+/// The variant for a part of a product.
+pub fn form(part: &Part<'_>) -> &'static Variant {
+    let Weight { ty, rows, cols, .. } = part.product.w;
+    let steps = cols / if ty.block_size() == 32 { 32 } else { 64 };
+    // Above the table's `vec_columns`, six times as many threads share a row, so that rows of up to
+    // 12288 columns need one pass. Measured on an NVIDIA H200: 1536 rows of 12288 columns take
+    // 8.3 us with 32 threads and 7.0 with 128 in Q4_K, 11.2 and 9.1 in Q6_K. A token of a model
+    // with 8960 columns takes 1.4% less with 192 threads than with 128.
+    match cols > part.caps.table.vec_columns {
+        true => &LANES_192,
+        false if steps > MIDDLE && rows < MANY * part.caps.table.workgroups => &LANES_96,
+        false => &LANES_32,
+    }
 }
 
-/// The same for `to` = product + `bias`.
-pub(crate) fn summed(op: &Product, bias: Option<Arg>, to: Tensor, cx: &Lower<'_>) -> Vec<Dispatch> {
-    let Weight { ty, rows: n, cols: k, .. } = op.w;
-    let one = |(part, range): (usize, std::ops::Range<u32>)| {
-        let w = Arg::Weight(op.w, part as u32);
-        let bind = Bind { x: op.x.into(), w, bias: bias.unwrap_or(Arg::None), y: to.into() };
-        let row_count = range.len() as u32;
-        let grid = Grid::PerRow { lead: op.x.shape, per_row: row_count.div_ceil(WEIGHT_ROWS) };
-        let (has_bias, exchange) = (u32::from(bias.is_some()), cx.caps.subgroup_size);
-        let steps = k / if ty.block_size() == 32 { 32 } else { 64 };
-        // Above the table's `vec_columns`, six times as many threads share a row, so that rows of
-        // up to 12288 columns need one pass. Measured on an NVIDIA H200: 1536 rows of 12288 columns
-        // take 8.3 us with 32 threads and 7.0 with 128 in Q4_K, 11.2 and 9.1 in Q6_K. A token of a
-        // model with 8960 columns takes 1.4% less with 192 threads than with 128.
-        let variant = match k > cx.caps.table.vec_columns {
-            true => &LANES_192,
-            false if steps > MIDDLE && n < MANY * cx.caps.table.workgroups => &LANES_96,
-            false => &LANES_32,
-        };
-        bind.dispatch(variant, Params { k, row_base: range.start, row_count, has_bias, exchange }, grid)
+/// The dispatch of a part of a product.
+pub fn lower(part: &Part<'_>, variant: &'static Variant) -> Dispatch {
+    let x = part.product.x;
+    let params = Params {
+        k: part.product.w.cols,
+        row_base: part.first,
+        row_count: part.rows,
+        has_bias: part.has_bias(),
+        exchange: part.caps.subgroup_size,
     };
-    parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()
+    let grid = Grid::PerRow { lead: x.shape, per_row: part.rows.div_ceil(WEIGHT_ROWS) };
+    Bind { x: x.into(), w: part.w(), bias: part.added, y: part.to.into() }.dispatch(variant, params, grid)
 }
 
 /// h = a + product, of one row. It uses the kernel of the product, with `a` as the bias. The
@@ -111,12 +111,5 @@ impl Operation for MatmulVecAdd {
 
     fn work(&self, counts: Counts) -> Work {
         self.product.work(counts)
-    }
-}
-
-impl Lowering for MatmulVecAdd {
-    fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
-        let sum = if self.product.operand == Operand::Q8 { summed } else { matmul_vec::summed };
-        sum(&self.product, Some(self.a.into()), self.h, cx)
     }
 }

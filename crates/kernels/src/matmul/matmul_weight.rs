@@ -11,7 +11,7 @@ kernel! {
     MATMUL_WEIGHT: "matmul_weight",
     wgsl: ["matmul/matmul_weight.wgsl", "shared/step_rows.wgsl"],
     params: Params { k: u32, n: u32, rows: u32, counted: u32, first: u32 },
-    bindings: Bind { dy: Read, x: Read, step_rows: Read, g: StateMut },
+    bindings: Bind { dy: Read, x: Read, step_rows: Read, g: State },
     cpu: cpu_ref::matmul_weight,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 8192 },

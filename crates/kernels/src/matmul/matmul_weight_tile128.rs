@@ -17,7 +17,7 @@ kernel! {
     MATMUL_WEIGHT_TILE128: "matmul_weight_tile128",
     wgsl: ["matmul/matmul_weight_tile128.wgsl", "matmul/pieces/tile128_sums.wgsl", "shared/step_rows.wgsl"],
     params: Params { k: u32, n: u32, rows: u32, counted: u32, first: u32, row_pitch: u32, slab_pitch: u32 },
-    bindings: Bind { dy: Read, dy_scales: Read, x: Read, x_scales: Read, step_rows: Read, g: StateMut },
+    bindings: Bind { dy: Read, dy_scales: Read, x: Read, x_scales: Read, step_rows: Read, g: State },
     cpu: cpu_ref::matmul_weight,
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 21504 },

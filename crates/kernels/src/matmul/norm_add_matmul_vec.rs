@@ -19,7 +19,7 @@ kernel! {
         k: u32, rows_a: u32, rows_b: u32, rows_c: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, exchange: u32, eps: f32, next_eps: f32
     },
     bindings: Bind {
-        a: Read, b: Read, w: Read, s: Read, u: Read, h: Write, wa: Units, wb: Units, wc: Units, ya: Write, yb: Write, yc: Write
+        a: Read, b: Read, w: Read, s: Read, u: Read, h: Write, wa: Weight(Units), wb: Weight(Units), wc: Weight(Units), ya: Write, yb: Write, yc: Write
     },
     cpu: cpu_ref::matmul_vec,
     nmse: 1e-10,

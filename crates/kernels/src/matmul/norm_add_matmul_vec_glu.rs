@@ -18,7 +18,7 @@ kernel! {
     params: Params {
         k: u32, n: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, exchange: u32, eps: f32, next_eps: f32
     },
-    bindings: Bind { a: Read, b: Read, w: Read, s: Read, u: Read, h: Write, gate: Units, up: Units, packed: Write },
+    bindings: Bind { a: Read, b: Read, w: Read, s: Read, u: Read, h: Write, gate: Weight(Units), up: Weight(Units), packed: Write },
     cpu: cpu_ref::geglu,
     nmse: 1e-10,
     needs: { threads: 512, workgroup_bytes: 18496 },

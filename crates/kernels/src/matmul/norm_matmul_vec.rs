@@ -14,7 +14,7 @@ kernel! {
     NORM_MATMUL_VEC: "norm_matmul_vec",
     wgsl: ["matmul/norm_matmul_vec.wgsl", "shared/norm_share.wgsl", "shared/grid.wgsl", "shared/reduce.wgsl"],
     params: Params { k: u32, n: u32, rows: u32, has_weight: u32, eps: f32, scale: f32 },
-    bindings: Bind { h: Read, w: Weight, u: Read, y: Write },
+    bindings: Bind { h: Read, w: Weight(Any), u: Read, y: Write },
     cpu: cpu_ref::matmul,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 5120 },

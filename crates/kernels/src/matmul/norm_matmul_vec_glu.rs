@@ -17,7 +17,7 @@ kernel! {
         "shared/norm_share.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 },
-    bindings: Bind { h: Read, u: Read, gate: Eights, up: Eights, y: Write },
+    bindings: Bind { h: Read, u: Read, gate: Weight(Eights), up: Weight(Eights), y: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-10,
     needs: { threads: 64, workgroup_bytes: 1192 },

@@ -12,6 +12,7 @@ kernel! {
         "shared/norm_share.wgsl", "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     like: NORM_MATMUL_VEC_GLU,
+    reads: Teams,
     needs: { threads: 128, workgroup_bytes: 10528 },
     variants: {
         SILU: "norm_matmul_vec_glu_teams_silu" { activation: choose ["shared/silu4.wgsl"] },

@@ -90,7 +90,12 @@ mod tests {
         let x = rms_norm(&mut rec, h, None, 1e-6);
         then(&mut rec, x);
         rec.output(h);
-        plan(&rec, caps, &PlanOptions::plain()).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect()
+        plan(&rec, caps, &PlanOptions::plain())
+            .unwrap()
+            .dispatches
+            .iter()
+            .map(|placed| placed.dispatch.variant.name)
+            .collect()
     }
 
     fn three(rec: &mut Recorder, x: Tensor) {

@@ -15,6 +15,7 @@ kernel! {
         "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     like: NORM_MATMUL_VEC_GROUP,
+    reads: Teams,
     needs: { threads: 128, workgroup_bytes: 10592 },
 }
 

@@ -15,7 +15,7 @@ kernel! {
     ],
     params: Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 },
     bindings: Bind {
-        h: Read, u: Read, wa: Units, wb: Units, wc: Units, bias_a: Read, bias_b: Read, bias_c: Read, ya: Write, yb: Write, yc: Write
+        h: Read, u: Read, wa: Weight(Units), wb: Weight(Units), wc: Weight(Units), bias_a: Read, bias_b: Read, bias_c: Read, ya: Write, yb: Write, yc: Write
     },
     cpu: cpu_ref::matmul_vec,
     nmse: 1e-10,

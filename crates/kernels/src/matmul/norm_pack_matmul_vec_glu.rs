@@ -16,7 +16,7 @@ kernel! {
         "shared/lanes.wgsl", "shared/lanes_near.wgsl", "shared/grid.wgsl"
     ],
     params: Params { k: u32, n: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 },
-    bindings: Bind { h: Read, u: Read, gate: Units, up: Units, packed: Write },
+    bindings: Bind { h: Read, u: Read, gate: Weight(Units), up: Weight(Units), packed: Write },
     cpu: cpu_ref::swiglu,
     nmse: 1e-10,
     needs: { threads: 512, workgroup_bytes: 18304 },

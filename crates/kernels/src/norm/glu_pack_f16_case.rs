@@ -58,8 +58,12 @@ mod tests {
             let y = matmul(&mut rec, Weight::loaded(0, GgmlType::Q8_0, 64, 4096), y);
             rec.output(y);
             let options = PlanOptions::plain().precision(Precision::Fast);
-            let kernels: Vec<_> =
-                plan(&rec, caps, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect();
+            let kernels: Vec<_> = plan(&rec, caps, &options)
+                .unwrap()
+                .dispatches
+                .iter()
+                .map(|placed| placed.dispatch.variant.name)
+                .collect();
             assert_eq!(kernels, [gated, vec!["matmul_tile32_narrow"]].concat());
         }
     }

@@ -15,7 +15,7 @@ kernel! {
     params: Params {
         heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, lanes: u32, exchange: u32, norm_k: u32, norm_v: u32, eps: f32
     },
-    bindings: Bind { k: Read, v: Read, w: Read, table: Read, positions: Read, sequences: Read, k_state: KvMut, v_state: KvMut },
+    bindings: Bind { k: Read, v: Read, w: Read, table: Read, positions: Read, sequences: Read, k_state: Kv(Write), v_state: Kv(Write) },
     cpu: cpu_ref::kv_append,
     nmse: 1e-10,
     needs: { threads: 128, workgroup_bytes: 4096 },

@@ -18,7 +18,7 @@ kernel! {
         eps: f32
     },
     bindings: Bind {
-        q: Read, k: Read, v: Read, wq: Read, wk: Read, table: Read, positions: Read, sequences: Read, k_state: KvMut, v_state: KvMut, y: Write
+        q: Read, k: Read, v: Read, wq: Read, wk: Read, table: Read, positions: Read, sequences: Read, k_state: Kv(Write), v_state: Kv(Write), y: Write
     },
     cpu: cpu_ref::kv_append,
     nmse: 1e-10,

@@ -11,7 +11,7 @@ mod specialize;
 
 use crate::attention::attention_flash::AttentionFlash;
 use crate::attention::attention_merge::{AttentionMerge, Form};
-use crate::attention::fused::{AttentionTurn, Rows, TURN_KEYS};
+use crate::attention::fused::{AttentionByLength, NEAR_KEYS, Rows};
 use crate::caps::Caps;
 use crate::error::Error;
 use crate::graph::operation::{Operation, Work};
@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 /// A dispatch at its place in the plan.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct Placed {
     pub dispatch: Dispatch,
     pub shader: Shader,
     pub stage: Stage,
@@ -43,7 +43,7 @@ pub struct Step {
     pub share: u64,
 }
 
-impl Step {
+impl Placed {
     /// This dispatch's part of the work of its operation. It does not depend on the positions:
     /// a [`Profile`](crate::Profile) counts what attention reads of the states.
     #[must_use]
@@ -55,7 +55,7 @@ impl Step {
 /// The dispatches and the parts of one operation of a plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
-    pub steps: Range<usize>,
+    pub dispatches: Range<usize>,
     pub parts: Range<usize>,
     pub stage: Stage,
 }
@@ -69,10 +69,10 @@ pub struct Planned {
     pub sequences: u32,
     /// Workgroups per dimension of the device that the plan is for.
     pub max_grid: u32,
-    pub steps: Vec<Step>,
-    /// The operations that the steps compute, in order, including the operations that round.
+    pub dispatches: Vec<Placed>,
+    /// The operations that the dispatches compute, in order, including the operations that round.
     pub(crate) parts: Vec<record::Node<Primitive>>,
-    /// The operations in order, as ranges of `steps` and of `parts`.
+    /// The operations in order, as ranges of `dispatches` and of `parts`.
     pub(crate) nodes: Vec<Span>,
     pub(crate) origins: Vec<(Origin, Shape)>,
     pub(crate) ropes: Vec<RopeTable>,
@@ -86,7 +86,7 @@ impl Planned {
     #[must_use]
     pub fn kernels(&self) -> Vec<String> {
         let mut names: Vec<String> = vec![];
-        for name in self.steps.iter().map(|step| step.shader.label()) {
+        for name in self.dispatches.iter().map(|placed| placed.shader.label()) {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -97,7 +97,7 @@ impl Planned {
     /// The positions from which on other kernels run, rising.
     #[must_use]
     pub fn borders(&self) -> Vec<u32> {
-        let ends = self.steps.iter().flat_map(|step| match step.dispatch.when {
+        let ends = self.dispatches.iter().flat_map(|placed| match placed.dispatch.when {
             When::Always => [0, 0],
             When::Near(end) => [end, 0],
             When::Deep(from) => [from, 0],
@@ -146,27 +146,27 @@ pub fn plan<O: Clone + Into<Primitive>>(
     };
     let parts = nodes.iter().flat_map(of).collect();
     let threads = if options.portable { 0 } else { caps.subgroup_threads() };
-    let (mut steps, mut spans, mut part) = (vec![], vec![], 0);
+    let (mut dispatches, mut spans, mut part) = (vec![], vec![], 0);
     for node in &nodes {
         let lowered = node.op.lower(&cx);
         let op = Arc::new(node.op.clone());
         let together = |when: When| lowered.iter().filter(|d| d.when == when).count() as u64;
         let shares: Vec<u64> = lowered.iter().map(|d| together(d.when)).collect();
         spans.push(Span {
-            steps: steps.len()..steps.len() + lowered.len(),
+            dispatches: dispatches.len()..dispatches.len() + lowered.len(),
             parts: part..part + node.parts.len(),
             stage: node.stage,
         });
         part += node.parts.len();
         for (dispatch, share) in lowered.into_iter().zip(shares) {
             let shader = select::shader(&dispatch, &rec.states, threads);
-            steps.push(Step { dispatch, shader, stage: node.stage, op: Arc::clone(&op), share });
+            dispatches.push(Placed { dispatch, shader, stage: node.stage, op: Arc::clone(&op), share });
         }
     }
     if options.specialize {
-        specialize::specialize(&mut steps, rec.capacity.step, options.sequences);
+        specialize::specialize(&mut dispatches, rec.capacity.step, options.sequences);
     }
-    let placement = place::place(&steps, &origins, &read_back);
+    let placement = place::place(&dispatches, &origins, &read_back);
     for (n, &bytes) in placement.buffers.iter().enumerate() {
         if bytes > caps.max_binding_bytes {
             return Err(Error::BindingTooLarge {
@@ -180,7 +180,7 @@ pub fn plan<O: Clone + Into<Primitive>>(
         capacity: rec.capacity,
         sequences: options.sequences,
         max_grid: caps.max_grid,
-        steps,
+        dispatches,
         parts,
         nodes: spans,
         origins,
@@ -202,25 +202,25 @@ fn rounded(node: &Node, cx: &Lower<'_>) -> Vec<Primitive> {
         (Primitive::PackF16(_), Some(pack)) => pack.clone().into(),
         (part, _) => part,
     };
-    let (turn, pack) = match &node.op {
-        Lowered::AttentionTurn(turn) => (Some(turn.clone()), turn.pack.as_ref()),
+    let (attention, pack) = match &node.op {
+        Lowered::AttentionByLength(by) => (Some(by.clone()), by.pack.as_ref()),
         Lowered::AttentionDecodeRowsF16(op) => (Some(op.attention()), Some(&op.pack)),
         Lowered::AttentionMerge(AttentionMerge { form: Form::F16(pack), .. }) => (None, Some(&**pack)),
         _ => return factors_left(node.parts.clone()),
     };
-    let part = |part| match &turn {
-        Some(turn) => of_turn(unscaled(part, pack), turn, cx),
+    let part = |part| match &attention {
+        Some(by) => by_length(unscaled(part, pack), by, cx),
         None => unscaled(part, pack),
     };
     node.parts.iter().cloned().map(part).collect()
 }
 
 /// A part of an attention that has two forms.
-fn of_turn(part: Primitive, turn: &AttentionTurn, cx: &Lower<'_>) -> Primitive {
+fn by_length(part: Primitive, by: &AttentionByLength, cx: &Lower<'_>) -> Primitive {
     let Primitive::Op(Op::Attention(of)) = part else { return part };
-    let Some(keys) = turn.tiles.as_ref().and_then(|tiles| tiles.keys(cx)) else { return of.into() };
+    let Some(keys) = by.tiles.as_ref().and_then(|tiles| tiles.keys(cx)) else { return of.into() };
     // Rows of whole tiles round, too.
-    let from = matches!(*turn.rows, Rows::Split(..)).then_some(TURN_KEYS);
+    let from = matches!(*by.rows, Rows::Split(..)).then_some(NEAR_KEYS);
     AttentionFlash { of, keys, from }.into()
 }
 
@@ -262,13 +262,13 @@ impl Planned {
         let mut made = HashMap::new();
         let mut kept: HashSet<usize> =
             self.read_back.iter().filter_map(|t| self.placement.slots.get(&t.id).copied()).collect();
-        for step in &self.steps {
-            for t in step.dispatch.tensors(true) {
-                made.entry(t.id).or_insert(step.stage.phase);
+        for placed in &self.dispatches {
+            for t in placed.dispatch.tensors(true) {
+                made.entry(t.id).or_insert(placed.stage.phase);
             }
-            let crosses = |t: &Tensor| made.get(&t.id).is_some_and(|phase| *phase != step.stage.phase);
+            let crosses = |t: &Tensor| made.get(&t.id).is_some_and(|phase| *phase != placed.stage.phase);
             kept.extend(
-                step.dispatch.tensors(false).filter(crosses).filter_map(|t| self.placement.slots.get(&t.id).copied()),
+                placed.dispatch.tensors(false).filter(crosses).filter_map(|t| self.placement.slots.get(&t.id).copied()),
             );
         }
         kept.into_iter().map(|slot| self.placement.buffers[slot]).sum()

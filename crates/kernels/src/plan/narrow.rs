@@ -190,7 +190,7 @@ pub fn narrow(
             }
         };
         let x = product.x.flat();
-        let op = match ladder::rung(problem(product, rounds), caps).rounding {
+        let op = match ladder::rung(problem(product, rounds, options.fast()), caps).rounding {
             Rounding::F32 => {
                 out.push(node);
                 continue;
@@ -214,9 +214,9 @@ pub fn narrow(
 }
 
 /// The problem for the ladder. A product whose operand is packed already is not rounded again.
-fn problem(product: &Product, rounds: Rounds) -> Problem {
+fn problem(product: &Product, rounds: Rounds, free: bool) -> Problem {
     let rounds = if product.exact || product.operand != Operand::F32 { Rounds::Never } else { rounds };
-    Problem { w: product.w, rows: product.x.shape.rows, rounds }
+    Problem { w: product.w, rows: product.x.shape.rows, rounds, free, bias: product.bias.is_some() }
 }
 
 /// The operation in tiles, if a kernel takes it on this device. `pack` gives the scales and the

@@ -1,6 +1,6 @@
 //! Gives every value a buffer, reusing those whose last reader has run.
 
-use super::Step;
+use super::Placed;
 use crate::graph::record::Origin;
 use crate::graph::tensor::{Input, Shape, Tensor};
 use std::cmp::Reverse;
@@ -25,7 +25,7 @@ pub struct Placement {
 }
 
 /// Assigns buffers. A value that is read back at the end does not share its buffer.
-pub fn place(steps: &[Step], origins: &[(Origin, Shape)], read_back: &[Tensor]) -> Placement {
+pub fn place(steps: &[Placed], origins: &[(Origin, Shape)], read_back: &[Tensor]) -> Placement {
     let mut placement = Placement::default();
     for (id, (origin, shape)) in origins.iter().enumerate() {
         if let Origin::Input(input) = origin {
@@ -65,15 +65,15 @@ struct Life {
 }
 
 /// The lives of all values that steps write.
-fn lives(steps: &[Step], origins: &[(Origin, Shape)], read_back: &[Tensor]) -> Vec<Life> {
+fn lives(steps: &[Placed], origins: &[(Origin, Shape)], read_back: &[Tensor]) -> Vec<Life> {
     let mut lives: HashMap<u32, Life> = HashMap::new();
-    for (at, step) in steps.iter().enumerate() {
-        for t in step.dispatch.tensors(true) {
+    for (at, placed) in steps.iter().enumerate() {
+        for t in placed.dispatch.tensors(true) {
             let bytes = (origins[t.id as usize].1.elements() * 4).max(16);
             let alone = read_back.iter().any(|read| read.id == t.id);
             lives.entry(t.id).or_insert(Life { id: t.id, bytes, first: at, last: at, alone });
         }
-        for t in step.dispatch.tensors(false).chain(step.dispatch.tensors(true)) {
+        for t in placed.dispatch.tensors(false).chain(placed.dispatch.tensors(true)) {
             if let Some(life) = lives.get_mut(&t.id) {
                 life.last = at;
             }

@@ -12,12 +12,12 @@ impl fmt::Display for Planned {
             "{:<6} {:<44} {:<28} {:<16} grid at {} rows",
             "layer", "kernel", "reads", "writes", self.capacity.step
         )?;
-        for step in &self.steps {
-            let [x, y, z] = step.dispatch.grid.at(self.capacity, self.max_grid);
-            let layer = step.stage.layer.map_or_else(String::new, |l| l.to_string());
+        for placed in &self.dispatches {
+            let [x, y, z] = placed.dispatch.grid.at(self.capacity, self.max_grid);
+            let layer = placed.stage.layer.map_or_else(String::new, |l| l.to_string());
             let grid = if (y, z) == (1, 1) { x.to_string() } else { format!("{x} x {y} x {z}") };
-            let (reads, writes) = (self.names(step, false), self.names(step, true));
-            let when = match step.dispatch.when {
+            let (reads, writes) = (self.names(placed, false), self.names(placed, true));
+            let when = match placed.dispatch.when {
                 When::Always => String::new(),
                 When::Near(end) => format!(" below position {end}"),
                 When::Deep(from) => format!(" of sequences from position {from}"),
@@ -25,16 +25,16 @@ impl fmt::Display for Planned {
                 When::Far { near: 0, deep } => format!(" of sequences below position {deep}"),
                 When::Far { near, deep } => format!(" from position {near}, of sequences below {deep}"),
             };
-            writeln!(f, "{layer:<6} {:<44} {reads:<28} {writes:<16} {grid}{when}", step.shader.label())?;
+            writeln!(f, "{layer:<6} {:<44} {reads:<28} {writes:<16} {grid}{when}", placed.shader.label())?;
         }
         let (buffers, bytes) = (self.placement.buffers.len(), self.intermediate_bytes());
-        write!(f, "{} dispatches, {buffers} intermediate buffers, {bytes} bytes", self.steps.len())
+        write!(f, "{} dispatches, {buffers} intermediate buffers, {bytes} bytes", self.dispatches.len())
     }
 }
 
 impl Planned {
-    fn names(&self, step: &super::Step, writes: bool) -> String {
-        let bound = step.dispatch.variant.kernel.bindings.iter().zip(&step.dispatch.args);
+    fn names(&self, placed: &super::Placed, writes: bool) -> String {
+        let bound = placed.dispatch.variant.kernel.bindings.iter().zip(&placed.dispatch.args);
         let names =
             bound.filter(|((_, access), _)| access.writes() == writes).filter_map(|((name, _), arg)| match arg {
                 Arg::None | Arg::Spare => None,

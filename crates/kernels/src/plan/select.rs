@@ -1,23 +1,19 @@
 //! Chooses the pieces of a shader, after an operation has named the variant.
 
 use crate::graph::tensor::StateKind;
-use crate::kernel::Access;
 use crate::kernel::compose::{Piece, Shader};
 use crate::kernel::dispatch::{Arg, Dispatch};
+use crate::kernel::{Access, KvUse};
 use cpu_ref::KvType;
 
 /// The shader of a dispatch: the formats and state types of its bindings, and its subgroup form for
 /// `threads` per subgroup (0 without).
 pub fn shader(dispatch: &Dispatch, states: &[StateKind], threads: u32) -> Shader {
     let piece = |(&(_, access), arg): (&(&str, Access), &Arg)| match (access, arg) {
-        (Access::Weight | Access::Eights, Arg::Weight(w, _)) => Some(Piece::Format(w.ty)),
-        (Access::Units, Arg::Weight(w, _)) => Some(Piece::Units(w.ty)),
-        (Access::Groups | Access::Rows | Access::Tiles | Access::Staged | Access::Second, Arg::Weight(w, _)) => {
-            Some(Piece::Groups(w.ty))
-        }
-        (Access::Kv | Access::KvMut | Access::KvBoth, Arg::State(s)) => Some(Piece::Kv(states[s.0 as usize].row().0)),
+        (Access::Weight(_), Arg::Weight(w, _)) => Some(Piece::Weight(w.ty)),
+        (Access::Kv(_), Arg::State(s)) => Some(Piece::Kv(states[s.0 as usize].row().0)),
         // Tensors of the step have the layout of rows of an f32 state.
-        (Access::Kv, Arg::Value(_)) => Some(Piece::Kv(KvType::F32)),
+        (Access::Kv(KvUse::Read), Arg::Value(_)) => Some(Piece::Kv(KvType::F32)),
         _ => None,
     };
     let pieces = dispatch.variant.kernel.bindings.iter().zip(&dispatch.args).map(piece).collect();

@@ -1,7 +1,7 @@
 //! Turns params into constants. A kernel that is compiled for its shapes has no code for others,
 //! and it computes addresses without waiting for a uniform.
 
-use super::Step;
+use super::Placed;
 use crate::kernel::compose::Shader;
 use crate::kernel::{Kernel, ROWS_APART, Scalar};
 use std::collections::HashMap;
@@ -19,23 +19,25 @@ const MOST: usize = 4;
 /// Sets the params of each kernel of a plan of `rows` rows as constants, except params that are
 /// decided when the plan is bound. `sequences` is the number that the states hold, 0 if unknown.
 /// With a single sequence, its rows begin at 0.
-pub fn specialize(steps: &mut [Step], rows: u32, sequences: u32) {
+pub fn specialize(steps: &mut [Placed], rows: u32, sequences: u32) {
     let all = rows <= MOST_ROWS;
-    let words: Vec<_> =
-        steps.iter().map(|step| words(step.dispatch.variant.kernel, &step.dispatch.params, all, sequences)).collect();
+    let words: Vec<_> = steps
+        .iter()
+        .map(|placed| words(placed.dispatch.variant.kernel, &placed.dispatch.params, all, sequences))
+        .collect();
     let mut met: HashMap<Shader, Vec<&[Option<u32>]>> = HashMap::new();
-    for (step, words) in steps.iter().zip(&words) {
-        let known = met.entry(step.shader.clone()).or_default();
+    for (placed, words) in steps.iter().zip(&words) {
+        let known = met.entry(placed.shader.clone()).or_default();
         if !known.contains(&words.as_slice()) {
             known.push(words);
         }
     }
-    let few: Vec<bool> = steps.iter().map(|step| met[&step.shader].len() <= MOST).collect();
+    let few: Vec<bool> = steps.iter().map(|placed| met[&placed.shader].len() <= MOST).collect();
     drop(met);
-    for ((step, words), few) in steps.iter_mut().zip(words).zip(few) {
+    for ((placed, words), few) in steps.iter_mut().zip(words).zip(few) {
         let any = words.iter().any(Option::is_some);
-        if few && any && finite(step.dispatch.variant.kernel, &words) {
-            step.shader.given = words;
+        if few && any && finite(placed.dispatch.variant.kernel, &words) {
+            placed.shader.given = words;
         }
     }
 }

@@ -15,7 +15,7 @@ kernel! {
         "sampling/pieces/strips.wgsl", "sampling/pieces/sampling.wgsl", "shared/threefry.wgsl"
     ],
     params: Params { vocab: u32, rows: u32, capacity: u32, strips: u32, per_thread: u32 },
-    bindings: Bind { logits: Read, raw: Read, sampling: Read, strips: Read, tokens: StateMut, y: Write },
+    bindings: Bind { logits: Read, raw: Read, sampling: Read, strips: Read, tokens: State, y: Write },
     cpu: cpu_ref::sample,
     nmse: 1e-12,
     needs: { threads: 256, workgroup_bytes: 15452 },

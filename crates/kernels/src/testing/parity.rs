@@ -16,7 +16,7 @@ use crate::graph::tensor::{Counts, Lead, Shape, State, StateKind, Tensor, Weight
 use crate::kernel::compose::Shader;
 use crate::kernel::random::Gen;
 use crate::language::Primitive;
-use crate::plan::{PlanOptions, Planned, Precision, Step};
+use crate::plan::{Placed, PlanOptions, Planned, Precision};
 use gguf::GgmlType;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -337,7 +337,7 @@ impl Case {
     /// # Errors
     /// Errors of planning.
     pub fn shaders(&self, caps: &Caps, portable: bool) -> Result<Vec<Shader>, Error> {
-        let steps = self.planned(caps, portable)?.steps.into_iter();
+        let steps = self.planned(caps, portable)?.dispatches.into_iter();
         Ok(steps.filter(|s| s.dispatch.when.holds(&self.input)).map(|s| s.shader).collect())
     }
 
@@ -386,8 +386,8 @@ impl Case {
 
     /// The shaders that a run of the plan dispatches.
     fn shaders_of(&self, plan: &Plan) -> Vec<Shader> {
-        let ran = |s: &&Step| s.dispatch.when.holds(&self.input);
-        plan.planned().map_or_else(Vec::new, |p| p.steps.iter().filter(ran).map(|s| s.shader.clone()).collect())
+        let ran = |s: &&Placed| s.dispatch.when.holds(&self.input);
+        plan.planned().map_or_else(Vec::new, |p| p.dispatches.iter().filter(ran).map(|s| s.shader.clone()).collect())
     }
 
     /// Runs the plan of a device with these capabilities on the host, through the oracles of its

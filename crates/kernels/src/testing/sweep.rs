@@ -70,7 +70,7 @@ impl Outcome {
             let drawn = planned.parts.iter().any(draws);
             difference.worsen(if drawn { of_draws(expected, got) } else { of_tensor(*t, expected, got) });
         }
-        let shaders: Vec<Shader> = planned.steps.iter().map(|step| step.shader.clone()).collect();
+        let shaders: Vec<Shader> = planned.dispatches.iter().map(|placed| placed.shader.clone()).collect();
         let kernels = shaders.iter().map(Shader::label).collect();
         let bound = shaders.iter().map(|shader| shader.variant.kernel.nmse).fold(bound, f64::max);
         let peak = shaders.iter().map(|shader| shader.variant.peak).fold(PEAK, f64::max);
@@ -164,7 +164,7 @@ impl Case {
     /// grid must have no spare workgroups.
     fn split_grid(&self, device: &Device, portable: bool) -> Result<u32, Error> {
         let shaders = self.shaders(device.caps(), portable)?;
-        let writes_state = |access: &Access| matches!(access, Access::KvMut | Access::KvBoth | Access::StateMut);
+        let writes_state = |access: &Access| access.writes() && *access != Access::Write;
         if !shaders.iter().any(|shader| shader.variant.kernel.bindings.iter().any(|(_, access)| writes_state(access))) {
             return Ok(SPLIT_GRID);
         }
@@ -278,9 +278,11 @@ impl Target {
     /// The weight format of the shader, if it has one.
     #[must_use]
     pub fn format(&self) -> Option<GgmlType> {
-        self.shader.pieces.iter().flatten().find_map(|piece| {
-            if let Piece::Format(ty) | Piece::Units(ty) | Piece::Groups(ty) = piece { Some(*ty) } else { None }
-        })
+        self.shader.pieces.iter().flatten().find_map(
+            |piece| {
+                if let Piece::Weight(ty) = piece { Some(*ty) } else { None }
+            },
+        )
     }
 
     /// The first case of these seeds that reaches the shader.

@@ -38,9 +38,9 @@ impl Case {
         // The values that these operations make, and the names of those that only write states.
         let (mut made, mut silent, mut tables, mut runs) = (HashSet::new(), HashSet::new(), HashSet::new(), false);
         for span in &planned.nodes {
-            runs |= planned.steps[span.steps.clone()]
+            runs |= planned.dispatches[span.dispatches.clone()]
                 .iter()
-                .any(|step| step.dispatch.when.holds(&self.input) && step.shader == *shader);
+                .any(|placed| placed.dispatch.when.holds(&self.input) && placed.shader == *shader);
             let parts = &planned.parts[span.parts.clone()];
             // The last node of an operation has its parts.
             if parts.is_empty() {
@@ -129,10 +129,14 @@ impl Wrong {
 /// Whether two plans run the same shaders on the same values.
 fn alike(a: &Planned, b: &Planned) -> bool {
     let steps = |of: &Planned| -> Vec<(Shader, Vec<u32>)> {
-        of.steps.iter().map(|step| (step.shader.clone(), step.dispatch.tensors(true).map(|t| t.id).collect())).collect()
+        of.dispatches
+            .iter()
+            .map(|placed| (placed.shader.clone(), placed.dispatch.tensors(true).map(|t| t.id).collect()))
+            .collect()
     };
-    let nodes =
-        |of: &Planned| -> Vec<_> { of.nodes.iter().map(|node| (node.steps.clone(), node.parts.clone())).collect() };
+    let nodes = |of: &Planned| -> Vec<_> {
+        of.nodes.iter().map(|node| (node.dispatches.clone(), node.parts.clone())).collect()
+    };
     steps(a) == steps(b) && nodes(a) == nodes(b)
 }
 

@@ -11,7 +11,7 @@ kernel! {
     ADAMW: "adamw",
     wgsl: ["training/adamw.wgsl", "shared/grid.wgsl", "training/pieces/is_number.wgsl"],
     params: Params { n: u32, keep1: f32, gain1: f32, keep2: f32, gain2: f32, eps: f32, decay: f32 },
-    bindings: Bind { g: Read, squares: Read, step: Read, p: StateMut, m: StateMut, v: StateMut },
+    bindings: Bind { g: Read, squares: Read, step: Read, p: State, m: State, v: State },
     cpu: cpu_ref::adamw,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 0 },

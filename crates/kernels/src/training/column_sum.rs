@@ -10,7 +10,7 @@ kernel! {
     COLUMN_SUM: "column_sum",
     wgsl: ["training/column_sum.wgsl", "shared/grid.wgsl", "shared/step_rows.wgsl"],
     params: Params { dim: u32, columns: u32, each: u32, rows: u32, counted: u32, first: u32, has_b: u32, has_s: u32 },
-    bindings: Bind { a: Read, b: Read, s: Read, step_rows: Read, g: StateMut },
+    bindings: Bind { a: Read, b: Read, s: Read, step_rows: Read, g: State },
     cpu: cpu_ref::column_sum,
     nmse: 1e-10,
     needs: { threads: 256, workgroup_bytes: 1024 },

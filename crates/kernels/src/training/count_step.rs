@@ -10,7 +10,7 @@ kernel! {
     COUNT_STEP: "count_step",
     wgsl: ["training/count_step.wgsl", "shared/grid.wgsl", "training/pieces/is_number.wgsl"],
     params: Params { by: f32 },
-    bindings: Bind { squares: Read, count: StateMut },
+    bindings: Bind { squares: Read, count: State },
     cpu: cpu_ref::count_step,
     nmse: 1e-12,
     needs: { threads: 1, workgroup_bytes: 0 },

@@ -56,7 +56,7 @@ fn a_step_is_one_submit_and_a_shader_is_compiled_once() {
     let mut states = States::new(&executor, &[], 1, 1).expect("no states");
     let mut plan = layers(&executor, &loaded, handles);
     let shaders: HashSet<String> =
-        plan.planned().expect("a plan on a GPU").steps.iter().map(|step| step.shader.label()).collect();
+        plan.planned().expect("a plan on a GPU").dispatches.iter().map(|placed| placed.shader.label()).collect();
     let compiled = own.spent().pipelines;
     assert!(compiled as usize == shaders.len() && shaders.len() < 9, "{compiled} pipelines for {shaders:?}");
     run(&mut plan, &mut states);

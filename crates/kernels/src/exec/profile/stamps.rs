@@ -84,11 +84,11 @@ impl Plan {
         let step_nanoseconds = median(wholes);
         let mut spans: Vec<f64> = (0..all[0].len()).map(|n| median(all.iter().map(|run| run[n]).collect())).collect();
         let stamp_nanoseconds = take_out(&mut spans, step_nanoseconds);
-        let ran = plan.planned().steps.iter().filter(|step| step.dispatch.when.holds(input));
-        let timed = ran.zip(spans).map(|(step, nanoseconds)| {
-            let (label, layer) = (step.shader.label(), step.stage.layer);
-            let cooperative = step.dispatch.variant.kernel.cooperative();
-            Timed { label, layer, cooperative, nanoseconds, work: work(step, states, input) }
+        let ran = plan.planned().dispatches.iter().filter(|placed| placed.dispatch.when.holds(input));
+        let timed = ran.zip(spans).map(|(placed, nanoseconds)| {
+            let (label, layer) = (placed.shader.label(), placed.stage.layer);
+            let cooperative = placed.dispatch.variant.kernel.cooperative();
+            Timed { label, layer, cooperative, nanoseconds, work: work(placed, states, input) }
         });
         Ok(Profile { dispatches: timed.collect(), step_nanoseconds, stamp_nanoseconds })
     }

@@ -6,7 +6,7 @@ use crate::device::buffer::Buffer;
 use crate::device::pipelines::Pipeline;
 use crate::error::Error;
 use crate::kernel::compose::Shader;
-use crate::kernel::{Access, Kernel, Needs, PEAK, Part, Scalar, Variant};
+use crate::kernel::{Access, Kernel, Needs, Only, PEAK, Part, Scalar, Variant};
 use crate::platform::block_on;
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ static BENCH_PRODUCTS: Kernel = Kernel {
         fill: &[],
         needs: Needs { threads: THREADS, workgroup_bytes: 6144 },
         peak: PEAK,
+        only: Only::Every,
     }],
 };
 

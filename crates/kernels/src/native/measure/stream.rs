@@ -6,7 +6,7 @@ use crate::device::buffer::Buffer;
 use crate::device::pipelines::Pipeline;
 use crate::error::Error;
 use crate::kernel::compose::Shader;
-use crate::kernel::{Access, Kernel, Needs, PEAK, Part, Scalar, Variant};
+use crate::kernel::{Access, Kernel, Needs, Only, PEAK, Part, Scalar, Variant};
 use crate::platform::block_on;
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,6 +43,7 @@ static BENCH_READ: Kernel = Kernel {
         fill: &[],
         needs: Needs { threads: 256, workgroup_bytes: 0 },
         peak: PEAK,
+        only: Only::Every,
     }],
 };
 

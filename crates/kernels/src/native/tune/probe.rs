@@ -203,9 +203,11 @@ impl Layers {
         }
         let caps = Caps { table, ..caps.clone() };
         let (planned, input) = (plan(&self.recording(&dry), &caps, &options())?, self.input());
-        let ran = planned.steps.iter().filter(|step| step.dispatch.when.holds(&input));
+        let ran = planned.dispatches.iter().filter(|placed| placed.dispatch.when.holds(&input));
         Ok(ran
-            .map(|step| format!("{} {:?}", step.shader.label(), step.dispatch.grid.at(input.counts(), caps.max_grid)))
+            .map(|placed| {
+                format!("{} {:?}", placed.shader.label(), placed.dispatch.grid.at(input.counts(), caps.max_grid))
+            })
             .collect())
     }
 }

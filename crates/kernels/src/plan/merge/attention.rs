@@ -6,7 +6,7 @@ use crate::attention::attention::{Attend, Cached};
 use crate::attention::attention_merge::{AttentionMerge, Form};
 use crate::attention::attention_split::PART_WORDS;
 use crate::attention::fused::{
-    AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, AttentionTurn, FlashParts, Heads, Problem, Rows,
+    AttentionByLength, AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, FlashParts, Heads, Problem, Rows,
 };
 use crate::attention::{attention_flash, attention_tile, ladder};
 use crate::graph::record::new_value;
@@ -33,9 +33,9 @@ pub(super) fn attention_merge_f16(op: &Lowered, producers: &Producers<'_>) -> Op
             let Lowered::AttentionSplit(split) = producers.of(merge.partial)? else { return None };
             (AttentionMerge { form: Form::F16(unscaled.into()), ..merge.clone() }.into(), split)
         }
-        Lowered::AttentionTurn(turn) => {
-            let Rows::Split(split, _) = &*turn.rows else { return None };
-            (turn.packed(unscaled)?.into(), split)
+        Lowered::AttentionByLength(by) => {
+            let Rows::Split(split, _) = &*by.rows else { return None };
+            (by.packed(unscaled)?.into(), split)
         }
         _ => return None,
     };
@@ -52,8 +52,8 @@ pub(super) fn attention_decode_rows_f16(op: &Lowered, producers: &Producers<'_>)
             _ => return None,
         },
         Lowered::AttentionSplit(split) => (split, None, &None),
-        Lowered::AttentionTurn(turn) if turn.pack.is_none() => match &*turn.rows {
-            Rows::Split(split, merge) => (split, merge.as_ref(), &turn.tiles),
+        Lowered::AttentionByLength(by) if by.pack.is_none() => match &*by.rows {
+            Rows::Split(split, merge) => (split, merge.as_ref(), &by.tiles),
             Rows::Whole(_) => return None,
         },
         _ => return None,
@@ -176,7 +176,7 @@ pub(super) fn attention_split(nodes: Vec<Node>, origins: &mut Origins, _: &[Tens
         if let Some(tiles) = FlashParts::found(&of, most, cx, |shape| new_value(origins, Element::F32, shape)) {
             let rows = split.map_or_else(|| Rows::Whole(whole), |(split, merge)| Rows::Split(split, merge));
             out.push(Node {
-                op: AttentionTurn { of, rows: rows.into(), tiles: Some(tiles.into()), pack: None }.into(),
+                op: AttentionByLength { of, rows: rows.into(), tiles: Some(tiles.into()), pack: None }.into(),
                 ..node
             });
             continue;

@@ -78,7 +78,7 @@ mod tests {
         rec.output(h);
         rec.output(y);
         let options = PlanOptions::plain().precision(Precision::Fast);
-        plan(&rec, caps, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect()
+        plan(&rec, caps, &options).unwrap().dispatches.iter().map(|placed| placed.dispatch.variant.name).collect()
     }
 
     fn weight(id: u32, rows: u32, cols: u32) -> Weight {

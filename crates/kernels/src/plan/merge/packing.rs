@@ -193,7 +193,7 @@ mod tests {
         }
         rec.output(y);
         let options = PlanOptions::plain().precision(Precision::Fast);
-        plan(&rec, caps, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect()
+        plan(&rec, caps, &options).unwrap().dispatches.iter().map(|placed| placed.dispatch.variant.name).collect()
     }
 
     fn two(rec: &mut Recorder, x: Tensor) -> Tensor {
@@ -226,7 +226,7 @@ mod tests {
             let y = matmul(&mut rec, weight(0, 64, dim), h);
             rec.output(y);
             let options = PlanOptions::plain().precision(Precision::Fast);
-            plan(&rec, caps, &options).unwrap().steps[0].dispatch.variant.name
+            plan(&rec, caps, &options).unwrap().dispatches[0].dispatch.variant.name
         };
         assert_eq!(plan(&CAPS, 1, 256), "norm_pack_matmul_vec");
         assert_eq!(plan(&CAPS, 1, 1536 + 256), "pack_q8");

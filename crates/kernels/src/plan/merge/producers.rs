@@ -63,7 +63,12 @@ mod tests {
         let inputs = [0, 1].map(|n| rec.host_input(n, Shape::new(Lead::Step, step, 256)));
         then(&mut rec, inputs);
         let options = PlanOptions::plain().precision(Precision::Fast);
-        plan(&rec, &Caps::WEBGPU, &options).unwrap().steps.iter().map(|step| step.dispatch.variant.name).collect()
+        plan(&rec, &Caps::WEBGPU, &options)
+            .unwrap()
+            .dispatches
+            .iter()
+            .map(|placed| placed.dispatch.variant.name)
+            .collect()
     }
 
     #[test]

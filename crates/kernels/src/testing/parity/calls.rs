@@ -12,7 +12,7 @@ use crate::kernel::compose::Shader;
 use crate::kernel::dispatch::{Arg, Dispatch};
 use crate::kernel::format::{Format, format};
 use crate::kernel::split::parts;
-use crate::plan::{Planned, Step};
+use crate::plan::{Placed, Planned};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -74,11 +74,11 @@ impl Case {
                 .for_each(|(part, bytes)| room.weight(n, part as u32, bytes));
         }
         let (counts, runs) =
-            (self.input.counts(), planned.steps.iter().filter(|step| step.dispatch.when.holds(&self.input)));
-        let calls = runs.map(|step| {
-            let bindings = step.dispatch.args.iter().map(|arg| room.bound(arg)).collect();
-            let grid = step.dispatch.grid.at(counts, planned.max_grid);
-            Call { shader: step.shader.clone(), params: params(&step.dispatch, &states), bindings, grid }
+            (self.input.counts(), planned.dispatches.iter().filter(|placed| placed.dispatch.when.holds(&self.input)));
+        let calls = runs.map(|placed| {
+            let bindings = placed.dispatch.args.iter().map(|arg| room.bound(arg)).collect();
+            let grid = placed.dispatch.grid.at(counts, planned.max_grid);
+            Call { shader: placed.shader.clone(), params: params(&placed.dispatch, &states), bindings, grid }
         });
         let calls = calls.collect();
         let result = |t: &Tensor| {
@@ -96,8 +96,8 @@ impl Case {
     /// Errors of planning.
     pub fn invocations(&self, caps: &Caps, portable: bool) -> Result<u64, Error> {
         let planned = self.planned(caps, portable)?;
-        let runs = planned.steps.iter().filter(|step| step.dispatch.when.holds(&self.input));
-        Ok(runs.map(|step| invocations(step, self.input.counts(), planned.max_grid)).sum())
+        let runs = planned.dispatches.iter().filter(|placed| placed.dispatch.when.holds(&self.input));
+        Ok(runs.map(|placed| invocations(placed, self.input.counts(), planned.max_grid)).sum())
     }
 
     /// The work of all dispatches for an interpreter, roughly: of every invocation, and of every
@@ -110,9 +110,9 @@ impl Case {
         let counts = self.input.counts();
         // Invocations of attention read the keys before their rows.
         let each = EACH + self.input.positions.iter().copied().max().map_or(0, u64::from);
-        let of = |step: &Step| each * invocations(step, counts, planned.max_grid) + step.work(counts).flops;
-        let runs = || planned.steps.iter().filter(|step| step.dispatch.when.holds(&self.input));
-        Ok((runs().map(of).sum(), runs().map(|step| step.shader.clone()).collect()))
+        let of = |placed: &Placed| each * invocations(placed, counts, planned.max_grid) + placed.work(counts).flops;
+        let runs = || planned.dispatches.iter().filter(|placed| placed.dispatch.when.holds(&self.input));
+        Ok((runs().map(of).sum(), runs().map(|placed| placed.shader.clone()).collect()))
     }
 
     /// The bytes of a weight on a device, one buffer for each of its parts.
@@ -132,9 +132,9 @@ impl Case {
 const EACH: u64 = 1000;
 
 /// The number of invocations of a dispatch.
-fn invocations(step: &Step, counts: Counts, max_grid: u32) -> u64 {
-    let groups = step.dispatch.grid.at(counts, max_grid);
-    groups.into_iter().chain([step.shader.variant.needs.threads]).map(u64::from).product()
+fn invocations(placed: &Placed, counts: Counts, max_grid: u32) -> u64 {
+    let groups = placed.dispatch.grid.at(counts, max_grid);
+    groups.into_iter().chain([placed.shader.variant.needs.threads]).map(u64::from).product()
 }
 
 /// Rows of a matrix in the layout of a device, behind the table of their format.

@@ -7,20 +7,27 @@
 //! scales, then all `d`, so that every word that a piece reads is aligned. Every row is padded to
 //! 16 bytes.
 
-use crate::kernel::compose;
 use gguf::GgmlType;
-use gguf::quants::tables::{
-    IQ1_GRID, IQ2_S_GRID, IQ2_VALUES, IQ2_XS_GRID, IQ2_XXS_GRID, IQ3_S_GRID, IQ3_XXS_GRID, IQ3_XXS_VALUES, NF4_VALUES,
-};
 use half::f16;
+
+/// The contents of pieces in `shaders/quant/`, one after the other.
+macro_rules! quant {
+    ($($file:literal)+) => { concat!($(wgsl!("quant/" $file ".wgsl"), "\n"),+) };
+}
+
+mod how;
+mod table;
+
+pub use how::How;
+pub use table::FORMATS;
 
 /// The layout of a weight type in a GPU buffer, and the WGSL that reads it.
 #[derive(Debug)]
 pub struct Format {
     /// The type in the file, or one in memory, which is made of plain numbers while they load.
     pub ty: GgmlType,
-    /// The piece: WGSL that defines `W_row` and `W_load4` over a binding `W: array<vec4<u32>>`.
-    pub wgsl: &'static str,
+    /// `W_row` and `W_load4` read four elements as floats, over a binding `W: array<vec4<u32>>`.
+    pub elements: &'static str,
     /// The parts that a row keeps, in the order of its planes: (offset in the file's block, bytes).
     /// Empty if blocks stay whole.
     pub planes: &'static [(usize, usize)],
@@ -62,143 +69,12 @@ pub struct Units {
     pub ready: &'static str,
 }
 
-/// The contents of pieces in `shaders/quant/`, one after the other.
-macro_rules! quant {
-    ($($file:literal)+) => { concat!($(wgsl!("quant/" $file ".wgsl"), "\n"),+) };
-}
-
-macro_rules! formats {
-    ($($ty:ident: [$($file:literal)+], planes $planes:expr, table $table:expr $(, eights [$($eight:literal)+])? $(, read [$($read:literal)+], part [$part:literal], teams [$teams:literal])? $(, units [$($units:literal)+] $(, steps [$step:literal])?, groups [$groups:literal] $(, rows [$rows:literal])? $(, store [$($store:literal)+])? $(, ready [$($ready:literal)+])?)?;)+) => {
-        /// Every format, by family.
-        pub static FORMATS: &[Format] = &[$(Format {
-            ty: GgmlType::$ty,
-            wgsl: quant!($($file)+),
-            planes: &$planes,
-            table: &$table,
-            units: formats!(@units $($($units)+ $(, steps $step)?, groups $groups $(, rows $rows)? $(, store $($store)+)? $(, ready $($ready)+)?)?),
-            halves: formats!(@halves $($($eight)+)?),
-            eights: formats!(@eights $($($eight)+)? $(, $($read)+)?),
-            part: formats!(@or PART $(, $part)?),
-            teams: formats!(@some $($teams)?),
-        }),+];
-    };
-    (@halves) => { None };
-    (@halves $($eight:literal)+) => { Some(quant!($($eight)+ "units/halves" "units/begin")) };
-    (@eights) => { quant!("eights/quads" "eights/four" "eights/begin") };
-    (@eights $($eight:literal)+) => { quant!($($eight)+ "eights/stored" "eights/four" "eights/begin") };
-    (@eights , $($read:literal)+) => { quant!($($read)+) };
-    (@units) => { None };
-    (@units $($units:literal)+ $(, steps $step:literal)?, groups $groups:literal $(, rows $rows:literal)? $(, store $($store:literal)+)? $(, ready $($ready:literal)+)?) => {
-        Some(Units {
-            unit: quant!($($units)+),
-            step: formats!(@some $($step)?),
-            groups: quant!($groups),
-            rows: formats!(@or USUAL_ROWS $(, $rows)?),
-            store: formats!(@or STORE $(, $($store)+)?),
-            ready: formats!(@or READY $(, $($ready)+)?),
-        })
-    };
-    (@some) => { None };
-    (@some $own:literal) => { Some(quant!($own)) };
-    (@or $usual:ident) => { $usual };
-    (@or $usual:ident, $($own:literal)+) => { quant!($($own)+) };
-}
-
-formats! {
-    F32: ["f32"], planes [], table [];
-    F16: ["f16"], planes [], table [], eights ["eights/f16"];
-    BF16: ["bf16"], planes [], table [], eights ["eights/bf16"];
-    Q1_0: ["q1_0" "shared/word"], planes [(2, 16), (0, 2)], table [];
-    Q4_0: ["q4_0" "shared/word"], planes [(2, 16), (0, 2)], table [], units ["units/q4_0" "units/held"], steps ["units/step"], groups ["units/groups"];
-    Q4_1: ["q4_1" "shared/word"], planes [(4, 16), (0, 4)], table [], units ["units/q4_1" "units/held"], steps ["units/step"], groups ["units/groups"];
-    Q5_0: ["q5_0" "shared/word"], planes [(6, 16), (2, 4), (0, 2)], table [], units ["units/q5_0" "units/held" "units/fifth"], steps ["units/step"], groups ["units/groups"];
-    Q5_1: ["q5_1" "shared/word"], planes [(8, 16), (4, 4), (0, 4)], table [], units ["units/q5_1" "units/held" "units/fifth"], steps ["units/step"], groups ["units/groups"];
-    Q8_0: ["q8_0" "shared/word"], planes [(2, 32), (0, 2)], table [], units ["units/q8_0" "units/held"], steps ["units/q8_0_step"], groups ["units/groups"];
-    Q8_1: ["q8_1" "shared/word"], planes [(4, 32), (0, 2)], table [];
-    Q2_K: ["q2_k" "shared/word"], planes [(16, 64), (0, 16), (80, 4)], table [];
-    Q3_K: ["q3_k" "shared/word"], planes [(32, 64), (0, 32), (96, 12), (108, 2)], table [];
-    Q4_K: ["q4_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q4_k" "units/scale_mins"], steps ["units/wide_step"], groups ["units/q4_k_groups"], rows ["units/q4_k_rows"], ready ["units/q4_k_ready" "units/begin"];
-    Q5_K: ["q5_k" "shared/word" "shared/scale_min"], planes [], table [], units ["units/q5_k" "units/scale_mins"], steps ["units/wide_step"], groups ["units/q5_k_groups"];
-    Q6_K: ["q6_k" "shared/word"], planes [(0, 128), (128, 64), (192, 16), (208, 2)], table [], units ["units/q6_k"], steps ["units/q6_k_step"], groups ["units/q6_k_groups"], rows ["units/q6_k_rows"], ready ["units/q6_k_ready" "units/begin"];
-    Q8_K: ["q8_k" "shared/word"], planes [(4, 256), (0, 4)], table [];
-    IQ1_S: ["iq1_s" "shared/word"], planes [(2, 32), (34, 16), (0, 2)], table IQ1_TABLE;
-    IQ1_M: ["iq1_m" "shared/word"], planes [(0, 32), (32, 16), (48, 8)], table IQ1_TABLE;
-    IQ2_XXS: ["iq2_xxs" "shared/word" "shared/signs"], planes [(2, 64), (0, 2)], table IQ2_XXS_TABLE;
-    IQ2_XS: ["iq2_xs" "shared/word" "shared/signs"], planes [(2, 64), (66, 8), (0, 2)], table IQ2_XS_TABLE;
-    IQ2_S: ["iq2_s" "shared/word" "shared/signs"], planes [(2, 64), (66, 8), (74, 8), (0, 2)], table IQ2_S_TABLE;
-    IQ3_XXS: ["iq3_xxs" "shared/word" "shared/signs"], planes [(2, 64), (66, 32), (0, 2)], table IQ3_XXS_TABLE;
-    IQ3_S: ["iq3_s" "shared/word" "shared/signs"], planes [(2, 64), (66, 8), (74, 32), (106, 4), (0, 2)], table IQ3_S_TABLE;
-    IQ4_NL: ["iq4_nl" "shared/word" "shared/iq4"], planes [(2, 16), (0, 2)], table [], read ["eights/four" "eights/iq4"], part ["eights/iq4_rows"], teams ["eights/iq4_teams"], units ["units/iq4"], groups ["units/iq4_groups"], store ["units/iq4_store" "units/iq4_table"], ready ["units/iq4_ready" "units/iq4_table"];
-    IQ4_XS: ["iq4_xs" "shared/word" "shared/iq4"], planes [(8, 128), (4, 4), (0, 4)], table [], read ["eights/four" "eights/iq4"], part ["eights/iq4_rows"], teams ["eights/iq4_teams"], units ["units/iq4"], groups ["units/iq4_groups"], store ["units/iq4_store" "units/iq4_table"], ready ["units/iq4_ready" "units/iq4_table"];
-    TQ1_0: ["tq1_0" "shared/word"], planes [(0, 48), (48, 4), (52, 2)], table [];
-    TQ2_0: ["tq2_0" "shared/word"], planes [(0, 64), (64, 2)], table [];
-    MXFP4: ["mxfp4" "shared/word" "shared/e2m1"], planes [(1, 16), (0, 1)], table [], units ["units/mxfp4" "units/held"], steps ["units/step"], groups ["units/groups"];
-    NVFP4: ["nvfp4" "shared/word" "shared/e2m1"], planes [(4, 32), (0, 4)], table [];
-    NF4: ["nf4" "shared/word"], planes [(4, 32), (0, 4)], table NF4_TABLE;
-    NF4_DQ: ["nf4_dq" "shared/word"], planes [(8, 128), (4, 4), (0, 4)], table NF4_TABLE;
-}
-
-static NF4_TABLE: [u32; 16] = float_table(&NF4_VALUES);
-
-static IQ1_TABLE: [u32; 2048] = nibble_table(&IQ1_GRID);
-
-static IQ2_XXS_TABLE: [u32; 512] = byte_table(&IQ2_XXS_GRID, 2, &IQ2_VALUES);
-
-static IQ2_XS_TABLE: [u32; 1024] = byte_table(&IQ2_XS_GRID, 2, &IQ2_VALUES);
-
-static IQ2_S_TABLE: [u32; 2048] = byte_table(&IQ2_S_GRID, 2, &IQ2_VALUES);
-
-static IQ3_XXS_TABLE: [u32; 256] = byte_table(&IQ3_XXS_GRID, 4, &IQ3_XXS_VALUES);
-
-static IQ3_S_TABLE: [u32; 512] = byte_table(&IQ3_S_GRID, 4, &[1, 3, 5, 7, 9, 11, 13, 15]);
-
-/// The bits of floats.
-const fn float_table<const N: usize>(values: &[f32; N]) -> [u32; N] {
-    let (mut words, mut i) = ([0; N], 0);
-    while i < N {
-        words[i] = values[i].to_bits();
-        i += 1;
-    }
-    words
-}
-
-/// The values of the codes of a codebook, one byte each, in the order of its entries.
-const fn byte_table<const ENTRIES: usize, const WORDS: usize>(
-    grid: &[u16; ENTRIES],
-    code_bits: usize,
-    values: &[u8],
-) -> [u32; WORDS] {
-    let per_entry = 16 / code_bits;
-    assert!(ENTRIES * per_entry == WORDS * 4);
-    let mut words = [0; WORDS];
-    let mut i = 0;
-    while i < WORDS * 4 {
-        let code = grid[i / per_entry] as usize >> (i % per_entry * code_bits) & ((1 << code_bits) - 1);
-        words[i / 4] |= (values[code] as u32) << (i % 4 * 8);
-        i += 1;
-    }
-    words
-}
-
-/// The 2-bit codes of a codebook as nibbles, one word per entry: codes 0..3 in the low nibbles of
-/// its bytes, codes 4..7 in the high nibbles.
-const fn nibble_table<const ENTRIES: usize>(grid: &[u16; ENTRIES]) -> [u32; ENTRIES] {
-    let mut words = [0; ENTRIES];
-    let mut i = 0;
-    while i < ENTRIES * 8 {
-        let code = grid[i / 8] >> (i % 8 * 2) & 3;
-        words[i / 8] |= (code as u32) << (i % 4 * 8 + i % 8 / 4 * 4);
-        i += 1;
-    }
-    words
-}
-
 /// [`Units::rows`] without exchange between threads: for formats whose rows share nothing, and for
 /// all formats if subgroups are smaller than 32.
-pub const USUAL_ROWS: &str = quant!("units/rows");
+const USUAL_ROWS: &str = quant!("units/rows");
 
 /// The sums of a workgroup with the rows of a weight, for every format.
-pub const ROWS_SUMS: &str = quant!("units/rows_sums");
+const ROWS_SUMS: &str = quant!("units/rows_sums");
 
 /// [`Format::part`] of formats without a piece of their own.
 const PART: &str = quant!("eights/rows");
@@ -237,19 +113,19 @@ impl Format {
     #[must_use]
     pub fn second(&self) -> Option<String> {
         let units = self.units.map(|units| [units.unit, units.groups].concat());
-        Some(self.wgsl.to_string() + &units.or(self.halves.map(str::to_string))?)
+        Some(self.elements.to_string() + &units.or(self.halves.map(str::to_string))?)
     }
 
     /// The pieces that multiply one row of f32 activations, four rows of the weight at a time.
     #[must_use]
     pub fn eights(&self) -> String {
-        [self.wgsl, self.eights, self.part].concat()
+        [self.elements, self.eights, self.part].concat()
     }
 
     /// The same for staged activations, or `None` if no kernel of teams reads the format.
     #[must_use]
     pub fn teams(&self) -> Option<String> {
-        Some([self.wgsl, self.eights, self.teams?].concat())
+        Some([self.elements, self.eights, self.teams?].concat())
     }
 
     /// Whether few rows are multiplied in 8 bits.
@@ -279,7 +155,7 @@ impl Format {
     /// The pieces that stage 32 columns in halves of 16, as [`Format::tiles`] does, of any format.
     #[must_use]
     pub fn staged(&self) -> String {
-        let usual = || [self.wgsl, LOADS].concat();
+        let usual = || [self.elements, LOADS].concat();
         self.second().map_or_else(usual, |second| second + self.units.map_or("", |units| units.ready))
     }
 
@@ -330,12 +206,6 @@ impl Format {
             }
         }
         dst[at..].fill(0);
-    }
-
-    /// The piece for the binding `name`: `W` and `W_*` are renamed to `name` and `name_*`.
-    #[must_use]
-    pub fn instantiate(&self, name: &str) -> String {
-        compose::instantiate(self.wgsl, "W", name)
     }
 }
 
