@@ -36,6 +36,8 @@ fn rows_are_those_of_the_oracle() {
     let (x, w) = (values(1, 3 * dim), values(2, dim));
     let y = run::rms_norm(&device, &x, Some(&w), dim, 1e-6).expect("fits");
     equal("rms_norm", &y, |y| cpu_ref::rms_norm(&x, Some(&w), dim, f64::from(1e-6_f32), y));
+    let y = run::layer_norm(&device, &x, Some(&w), Some(&w), dim, 1e-6).expect("fits");
+    equal("layer_norm", &y, |y| cpu_ref::layer_norm(&x, Some(&w), Some(&w), dim, f64::from(1e-6_f32), y));
     let y = run::rms_norm(&device, &x, None, dim, 1e-6).expect("fits");
     equal("rms_norm without weight", &y, |y| cpu_ref::rms_norm(&x, None, dim, f64::from(1e-6_f32), y));
     equal("softmax", &run::softmax(&device, &x, dim).expect("fits"), |y| cpu_ref::softmax(&x, dim, y));
@@ -54,6 +56,7 @@ fn elements_are_those_of_the_oracle() {
     equal("mul", &run::mul(&device, &a, &b).expect("fits"), |y| cpu_ref::mul(&a, &b, y));
     equal("scale", &run::scale(&device, &a, 1.5).expect("fits"), |y| cpu_ref::scale(&a, 1.5, y));
     equal("softcap", &run::softcap(&device, &a, 2.0).expect("fits"), |y| cpu_ref::softcap(&a, 2.0, y));
+    equal("relu", &run::relu(&device, &a).expect("fits"), |y| cpu_ref::relu(&a, y));
     equal("silu", &run::silu(&device, &a).expect("fits"), |y| cpu_ref::silu(&a, y));
     equal("gelu", &run::gelu(&device, &a).expect("fits"), |y| cpu_ref::gelu(&a, y));
     equal("swiglu", &run::swiglu(&device, &a, &b).expect("fits"), |y| cpu_ref::swiglu(&a, &b, y));
@@ -154,6 +157,7 @@ fn shape<T: std::fmt::Debug>(result: Result<T, Error>) -> (&'static str, usize, 
 fn slices_that_do_not_fit_are_shape_errors() {
     let (on, x) = (Executor::Cpu, [1.0; 12]);
     assert_eq!(shape(run::rms_norm(&on, &x, None, 5, 1e-6)), ("x", 10, 12));
+    assert_eq!(shape(run::layer_norm(&on, &x, None, Some(&x[..3]), 4, 1e-6)), ("b", 4, 3));
     assert_eq!(shape(run::rms_norm(&on, &x, Some(&x[..3]), 4, 1e-6)), ("w", 4, 3));
     assert_eq!(shape(run::softmax(&on, &x, 0)), ("x", 0, 12));
     assert_eq!(shape(run::add(&on, &x, &x[..5])), ("a", 10, 12));

@@ -52,6 +52,7 @@ fn elements() {
     let (on, n) = (device(), 1021);
     let [x, up, dy] = [1, 2, 3].map(|seed| values(seed, n));
     equal("silu", &run::silu_backward(&on, &x, &dy).expect("fits"), |dx| cpu_ref::silu_backward(&x, &dy, dx));
+    equal("relu", &run::relu_backward(&on, &x, &dy).expect("fits"), |dx| cpu_ref::relu_backward(&x, &dy, dx));
     equal("gelu", &run::gelu_backward(&on, &x, &dy).expect("fits"), |dx| cpu_ref::gelu_backward(&x, &dy, dx));
     equal("softcap", &run::softcap_backward(&on, &x, &dy, 9.0).expect("fits"), |dx| {
         cpu_ref::softcap_backward(&x, &dy, 9.0, dx)
@@ -71,6 +72,8 @@ fn rows() {
     let (on, dim, rows) = (device(), 257, 3);
     let [x, like, dy] = [11, 12, 13].map(|seed| values(seed, rows * dim));
     let (w, eps) = (values(14, dim), f64::from(1e-6_f32));
+    let dx = run::layer_norm_backward(&on, &x, Some(&w), &dy, dim, 1e-6).expect("fits");
+    equal("layer_norm", &dx, |dx| cpu_ref::layer_norm_backward(&x, Some(&w), &dy, dim, eps, dx));
     let dx = run::rms_norm_backward(&on, &x, Some(&w), &dy, dim, 1e-6).expect("fits");
     equal("rms_norm", &dx, |dx| cpu_ref::rms_norm_backward(&x, Some(&w), &dy, dim, eps, dx));
     let g = run::rms_norm_weight_backward(&on, &x, &dy, dim, 1e-6).expect("fits");
@@ -236,6 +239,8 @@ fn shape<T: std::fmt::Debug>(result: Result<T, Error>) -> (&'static str, usize, 
 fn slices_that_do_not_fit_are_shape_errors() {
     let (on, x) = (Executor::Cpu, [1.0; 12]);
     assert_eq!(shape(run::silu_backward(&on, &x, &x[..11])), ("dy", 12, 11));
+    assert_eq!(shape(run::relu_backward(&on, &x, &x[..11])), ("dy", 12, 11));
+    assert_eq!(shape(run::layer_norm_backward(&on, &x, Some(&x[..3]), &x, 4, 1e-6)), ("w", 4, 3));
     assert_eq!(shape(run::gelu_backward(&on, &x, &x[..11])), ("dy", 12, 11));
     assert_eq!(shape(run::softcap_backward(&on, &x, &x[..11], 1.0)), ("dy", 12, 11));
     assert_eq!(shape(run::swiglu_backward(&on, &x, &x, &x[..11])), ("dy", 12, 11));

@@ -16,6 +16,8 @@ oracles! {
     mul;
     mul_sigmoid;
     mul_sigmoid_backward;
+    relu;
+    relu_backward;
     scale;
     silu;
     silu_backward;

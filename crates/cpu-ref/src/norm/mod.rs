@@ -3,6 +3,8 @@
 oracles! {
     gaussian_top_k;
     gaussian_top_k_backward;
+    layer_norm;
+    layer_norm_backward;
     level_f16;
     log_prob;
     log_softmax;

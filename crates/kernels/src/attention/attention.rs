@@ -5,6 +5,7 @@ use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Input, KvState, State, StateKind, Tensor};
+use crate::graph::values::Values;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower};
 use crate::platform::in_parallel;
 use cpu_ref::{AttentionSpec, Mask};
@@ -33,6 +34,15 @@ pub enum Keys {
     Step { k: Tensor, v: Tensor, firsts: Tensor },
 }
 
+impl Values for Keys {
+    fn each(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
+        match self {
+            Self::Cache { kv: _, sequences } => f(sequences),
+            Self::Step { k, v, firsts } => [k, v, firsts].into_iter().for_each(f),
+        }
+    }
+}
+
 /// y = softmax(scale q k^T) v.
 #[derive(Clone, Debug)]
 pub struct Attention {
@@ -50,6 +60,7 @@ pub struct Attention {
 }
 
 parameters! { Attention: attend }
+values! { Attention: q, keys, positions, ends, y }
 
 /// An attention whose keys and values are in a cache.
 #[derive(Copy, Clone, Debug)]

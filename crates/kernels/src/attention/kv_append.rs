@@ -27,6 +27,7 @@ pub struct KvAppend {
 }
 
 parameters! { KvAppend }
+values! { KvAppend: k, v, positions, sequences }
 
 /// Stores `k` and `v` [T, K, H] at the step's positions in the type of the state, and returns the
 /// state after that. In a recording [of documents](Recorder::of_documents) they are not stored and

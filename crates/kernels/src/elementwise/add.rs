@@ -4,6 +4,7 @@ use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Tensor, Weight};
+use crate::graph::values::Values;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 
 kernel! {
@@ -23,6 +24,20 @@ pub enum Term {
     Row(Weight),
 }
 
+impl Values for Term {
+    fn each(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
+        if let Self::Tensor(t) = self {
+            f(t);
+        }
+    }
+
+    fn each_weight(&mut self, f: &mut dyn FnMut(&mut Weight)) {
+        if let Self::Row(w) = self {
+            f(w);
+        }
+    }
+}
+
 /// y = a + b.
 #[derive(Clone, Debug)]
 pub struct Add {
@@ -32,6 +47,7 @@ pub struct Add {
 }
 
 parameters! { Add }
+values! { Add: a, b, y }
 
 /// y = a + b, element by element; both are [T, D], f32.
 pub fn add(rec: &mut Recorder<impl From<Add>>, a: Tensor, b: Tensor) -> Tensor {

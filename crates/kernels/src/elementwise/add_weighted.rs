@@ -37,6 +37,7 @@ pub struct AddWeighted {
 }
 
 parameters! { AddWeighted: weights }
+values! { AddWeighted: base, x, weights.c, y }
 
 /// y\[t\] = base\[t\] + sum_j (c[t, first + j] + shift) * x_j\[t\]; `base` and one to four tensors
 /// `x` [T, D], f32.

@@ -29,6 +29,7 @@ pub struct Dropout {
 }
 
 parameters! { Dropout: tensor, rate }
+values! { Dropout: x, key, y }
 
 /// y = x / (1 - rate), or 0 with the probability `rate`, element by element; `x` [T, D], f32. The
 /// words of `key` [1, 2], a seed and the number of the step, and `tensor` decide together with the

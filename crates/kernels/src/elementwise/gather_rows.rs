@@ -25,6 +25,7 @@ pub struct GatherRows {
 }
 
 parameters! { GatherRows }
+values! { GatherRows: x, out_rows, y }
 
 /// The rows of `x` [T, D] that the step asks logits for; [Out, D], f32.
 pub fn gather_rows(rec: &mut Recorder<impl From<GatherRows>>, x: Tensor) -> Tensor {

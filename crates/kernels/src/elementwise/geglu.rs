@@ -26,6 +26,7 @@ pub struct Geglu {
 }
 
 parameters! { Geglu: start }
+values! { Geglu: gate, up, y }
 
 /// y = gelu(gate) * up with the tanh form of GELU, element by element; all [T, F], f32 (Shazeer
 /// 2020, arXiv 2002.05202).

@@ -24,6 +24,7 @@ pub struct Gelu {
 }
 
 parameters! { Gelu }
+values! { Gelu: x, y }
 
 /// y = gelu(x) in its tanh form, element by element; `x` [T, D], f32 (Hendrycks & Gimpel 2016,
 /// arXiv 1606.08415).

@@ -25,6 +25,7 @@ pub struct MulSigmoid {
 }
 
 parameters! { MulSigmoid }
+values! { MulSigmoid: x, gate, y }
 
 /// y[t, d] = x[t, d] / (1 + exp(-gate\[t\])); `x` [T, D], `gate` [T, 1]; returns [T, D], f32.
 pub fn mul_sigmoid(rec: &mut Recorder<impl From<MulSigmoid>>, x: Tensor, gate: Tensor) -> Tensor {

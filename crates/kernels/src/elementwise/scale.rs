@@ -25,6 +25,7 @@ pub struct Scale {
 }
 
 parameters! { Scale: s }
+values! { Scale: x, y }
 
 /// y = x * s, element by element; `x` [T, D], f32.
 pub fn scale(rec: &mut Recorder<impl From<Scale>>, x: Tensor, s: f32) -> Tensor {

@@ -24,6 +24,7 @@ pub struct Silu {
 }
 
 parameters! { Silu }
+values! { Silu: x, y }
 
 /// y = x / (1 + exp(-x)), element by element; `x` [T, D], f32 (Elfwing et al. 2017, arXiv
 /// 1702.03118).

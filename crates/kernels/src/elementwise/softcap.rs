@@ -25,6 +25,7 @@ pub struct Softcap {
 }
 
 parameters! { Softcap: cap }
+values! { Softcap: x, y }
 
 /// y = cap * tanh(x / cap), element by element; `x` [T, D], f32 (Gemma 2 report, arXiv 2408.00118).
 pub fn softcap(rec: &mut Recorder<impl From<Softcap>>, x: Tensor, cap: f32) -> Tensor {

@@ -25,6 +25,7 @@ pub struct Swiglu {
 }
 
 parameters! { Swiglu }
+values! { Swiglu: gate, up, y }
 
 /// y = silu(gate) * up, element by element; all [T, F], f32 (Shazeer 2020, arXiv 2002.05202).
 pub fn swiglu(rec: &mut Recorder<impl From<Swiglu>>, gate: Tensor, up: Tensor) -> Tensor {

@@ -25,6 +25,7 @@ pub struct CombineExperts {
 }
 
 parameters! { CombineExperts }
+values! { CombineExperts: x, weights, y }
 
 /// y[t, d] = sum_j weights[t, j] x[t, j, d]; `x` [T, k, D], `weights` [T, k]; returns [T, D], f32.
 pub fn combine_experts(rec: &mut Recorder<impl From<CombineExperts>>, x: Tensor, weights: Tensor) -> Tensor {

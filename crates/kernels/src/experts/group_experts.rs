@@ -5,6 +5,7 @@ use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Element, Input, Lead, Shape, Tensor};
+use crate::graph::values::Values;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering, fixed};
 
 kernel! {
@@ -42,6 +43,12 @@ pub struct Groups {
     pub most: u32,
 }
 
+impl Values for Groups {
+    fn each(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
+        [&mut self.slots, &mut self.tiles].into_iter().for_each(f);
+    }
+}
+
 impl Groups {
     /// Workgroups that share a tile where each takes 32 slots.
     pub(crate) fn shares(&self) -> u32 {
@@ -66,6 +73,7 @@ pub struct GroupExperts {
 }
 
 parameters! { GroupExperts }
+values! { GroupExperts: experts, step_rows, groups }
 
 /// Groups the slots of `experts` [T, k] u32. Every expert number is below `count`.
 pub fn group_experts(rec: &mut Recorder<impl From<GroupExperts>>, experts: Tensor, count: u32) -> Groups {

@@ -43,6 +43,7 @@ pub struct MatmulExperts {
 }
 
 parameters! { MatmulExperts: first }
+values! { MatmulExperts: x, w, routes, y }
 
 /// y[t, j, n] = sum_k w[e, rows.start + n, k] x[t, k] for e = experts[t, j], the j-th choice of row
 /// t.

@@ -6,6 +6,7 @@ use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Element, Shape, Tensor, Weight};
+use crate::graph::values::Values;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
 
 kernel! {
@@ -32,6 +33,13 @@ pub struct Routes {
     pub count: u32,
     /// Slots by expert, in recordings with so many rows that an expert serves several of them.
     pub groups: Option<Groups>,
+}
+
+impl Values for Routes {
+    fn each(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
+        [&mut self.experts, &mut self.weights].into_iter().for_each(&mut *f);
+        self.groups.each(f);
+    }
 }
 
 impl Routes {
@@ -64,6 +72,7 @@ pub struct Route {
 }
 
 parameters! { Route: normalize }
+values! { Route: logits, scale, experts, weights }
 
 /// The `k` experts with the largest `logits` [T, E] f32, largest first; of equal logits the lower
 /// expert number comes first. Each has its share of the softmax over all experts, or over the

@@ -8,3 +8,5 @@ pub mod operation;
 pub mod record;
 pub mod sampling;
 pub mod tensor;
+#[macro_use]
+pub mod values;

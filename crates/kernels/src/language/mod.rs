@@ -1,8 +1,6 @@
 //! What plans are made of: the operations that may be recorded, those that the planner makes, and
 //! the kernels of all of them. Everything here follows from the lists of the families.
 
-mod values;
-
 use crate::attention::attention_flash::AttentionFlash;
 use crate::attention::list as attention;
 use crate::elementwise::list as elementwise;
@@ -12,7 +10,8 @@ use crate::graph::host::Host;
 use crate::graph::operation::Parameters;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::record::{self, Stage};
-use crate::graph::tensor::Counts;
+use crate::graph::tensor::{Counts, Tensor, Weight};
+use crate::graph::values::Values;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering};
 use crate::kernel::{Kernel, Variant};
 use crate::matmul::list as matmul;
@@ -129,6 +128,25 @@ macro_rules! language {
         reference! { Op: $($Op,)* Backward, }
         reference! { Backward: $($Back,)* }
         reference! { Primitive: Op, $($Prim,)* AttentionFlash, }
+        impl Values for Op {
+            /// # Panics
+            /// For an operation of a derivative.
+            fn each(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
+                match self {
+                    $(Self::$Op(op) => op.each(f),)*
+                    Self::Backward(op) => panic!("{} is a derivative, which nothing records again", op.name()),
+                }
+            }
+
+            /// Weights of derivatives are left out.
+            fn each_weight(&mut self, f: &mut dyn FnMut(&mut Weight)) {
+                match self {
+                    $(Self::$Op(op) => op.each_weight(f),)*
+                    Self::Backward(_) => {}
+                }
+            }
+        }
+
         parameters_of! { Op: $($Op,)* Backward, }
         parameters_of! { Backward: $($Back,)* }
         lowering! { Op: $($Op,)* Backward, }
@@ -267,6 +285,30 @@ impl From<Product> for Lowered {
 }
 
 gather! { [elementwise sampling norm matmul attention experts training] {} {} {} {} }
+
+impl Op {
+    /// Passes every tensor that the operation reads or makes to `f`, which may replace it.
+    ///
+    /// # Panics
+    /// For an operation of a derivative.
+    pub fn values(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
+        self.each(f);
+    }
+
+    /// Passes every weight that the operation reads to `f`, which may replace it; weights of
+    /// derivatives are left out.
+    pub fn each_weight(&mut self, f: &mut dyn FnMut(&mut Weight)) {
+        Values::each_weight(self, f);
+    }
+
+    /// The weights that the operation reads, except those of derivatives.
+    #[must_use]
+    pub fn weights(&self) -> Vec<Weight> {
+        let mut weights = vec![];
+        self.clone().each_weight(&mut |w| weights.push(*w));
+        weights
+    }
+}
 
 /// A recording of one step of a model.
 pub type Recorder = record::Recorder<Op>;

@@ -7,6 +7,7 @@ use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::record::{LowRank, Recorder};
 use crate::graph::tensor::{Counts, Input, Lead, Shape, State, Tensor, Weight};
+use crate::graph::values::Values;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 use crate::kernel::split::parts;
 
@@ -29,6 +30,15 @@ pub enum Ids {
     Step { ids: Tensor, numbers: Tensor },
 }
 
+impl Values for Ids {
+    fn each(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
+        match self {
+            Self::State { tokens: _, positions, sequences } => [positions, sequences].into_iter().for_each(f),
+            Self::Step { ids, numbers } => [ids, numbers].into_iter().for_each(f),
+        }
+    }
+}
+
 /// y\[t\] = scale table[id of t]; the planner sets the scale.
 #[derive(Clone, Debug)]
 pub struct Embed {
@@ -39,6 +49,7 @@ pub struct Embed {
 }
 
 parameters! { Embed: scale }
+values! { Embed: table, ids, y }
 
 /// The rows of `table` [V, D] for the ids that the token state holds at the step's positions;
 /// returns [T, D], f32. In a recording [of documents](Recorder::of_documents) the ids are the step

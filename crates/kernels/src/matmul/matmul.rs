@@ -22,6 +22,7 @@ pub struct Matmul {
 }
 
 parameters! { Matmul }
+values! { Matmul: x, w, y }
 
 /// y[t, n] = sum_k w[n, k] x[t, k]; `w` [N, K] in any weight format, `x` [T, K]; returns [T, N],
 /// f32. If [`Recorder::adapt`] added low-rank factors to `w`, y also gets their part: y + s (x A^T)

@@ -15,18 +15,12 @@ use crate::error::Error;
 use crate::graph::record::RopeTable;
 use crate::graph::tensor::{KvState, StateKind, Tensor};
 use crate::ops;
-pub use backward::{
-    add_weighted_backward, attention_backward, column_sum, gaussian_top_k_backward, geglu_backward, gelu_backward,
-    log_softmax_backward, match_rms_backward, matmul_input, matmul_weight, mul_sigmoid_backward, rms_norm_backward,
-    rms_norm_weight_backward, rope_backward, silu_backward, softcap_backward, softmax_backward, swiglu_backward,
-};
+pub use backward::*;
 use call::{Call, argument};
 use cpu_ref::{KvType, Mask};
-pub use experts::{combine_experts_backward, matmul_experts, matmul_experts_input, route, route_backward};
+pub use experts::*;
 use gguf::GgmlType;
-pub use training::{
-    adamw, cross_entropy, cross_entropy_backward, dropout, embed_backward, gather_rows_backward, sum_squares,
-};
+pub use training::*;
 
 /// A matrix [rows, cols] in any weight format, with the byte layout of ggml.
 #[derive(Copy, Clone, Debug)]
@@ -44,6 +38,27 @@ impl<'a> Matrix<'a> {
     pub fn f32(values: &'a [f32], rows: usize, cols: usize) -> Self {
         Self { ty: GgmlType::F32, rows, cols, bytes: bytemuck::cast_slice(values) }
     }
+}
+
+/// y = (x - mean(x)) / sqrt(variance(x) + eps) * w + b over rows of `dim` elements; `w` and `b` are
+/// \[dim\] or none.
+///
+/// # Errors
+/// [`Error::Shape`], and errors of the executor.
+pub fn layer_norm(
+    on: impl Into<Executor>,
+    x: &[f32],
+    w: Option<&[f32]>,
+    b: Option<&[f32]>,
+    dim: usize,
+    eps: f32,
+) -> Result<Vec<f32>, Error> {
+    let mut call = Call::rows("layer_norm", on, x, dim)?;
+    let x = call.tensor("x", x, dim)?;
+    let w = w.map(|w| call.vector("w", w, dim)).transpose()?;
+    let b = b.map(|b| call.vector("b", b, dim)).transpose()?;
+    let y = ops::layer_norm(&mut call.rec, x, w, b, eps);
+    call.run(y)
 }
 
 /// y = x / sqrt(mean(x^2) + eps) * w over rows of `dim` elements; `w` is \[dim\] or none.
@@ -162,6 +177,14 @@ pub fn softcap(on: impl Into<Executor>, x: &[f32], cap: f32) -> Result<Vec<f32>,
 /// Errors of the executor.
 pub fn silu(on: impl Into<Executor>, x: &[f32]) -> Result<Vec<f32>, Error> {
     Call::each("silu", on, x, ops::silu)
+}
+
+/// y = max(x, 0).
+///
+/// # Errors
+/// Errors of the executor.
+pub fn relu(on: impl Into<Executor>, x: &[f32]) -> Result<Vec<f32>, Error> {
+    Call::each("relu", on, x, ops::relu)
 }
 
 /// The tanh form of the Gaussian error linear unit.

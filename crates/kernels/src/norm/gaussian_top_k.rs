@@ -26,6 +26,7 @@ pub struct GaussianTopK {
 }
 
 parameters! { GaussianTopK: multiplier }
+values! { GaussianTopK: x, y }
 
 /// y = max(x - (mean(x) + multiplier * deviation(x)), 0) over the last axis of `x` [T, D], with the
 /// biased deviation. f32.

@@ -24,6 +24,7 @@ pub struct LogSoftmax {
 }
 
 parameters! { LogSoftmax }
+values! { LogSoftmax: x, y }
 
 /// y = x - log sum exp(x) over the last axis of `x` [T, D] or [T, N, H], f32; each row has a finite
 /// element.

@@ -26,6 +26,7 @@ pub struct MatchRms {
 }
 
 parameters! { MatchRms: least }
+values! { MatchRms: x, like, y }
 
 /// y = x * sqrt(mean(like^2) / max(mean(x^2), least)) over the last axis of `x` and `like` [T, D]:
 /// `x` gets the root mean square of `like`. f32.

@@ -6,6 +6,7 @@ macro_rules! norm {
         $then! { $($with)* norm
             operations {
                 gaussian_top_k: GaussianTopK [GAUSSIAN_TOP_K] gaussian_top_k_case,
+                layer_norm: LayerNorm [LAYER_NORM] layer_norm_case,
                 log_softmax: LogSoftmax [LOG_SOFTMAX] log_softmax_case,
                 match_rms: MatchRms [MATCH_RMS] match_rms_case,
                 rms_norm: RmsNorm [RMS_NORM] rms_norm_case,
@@ -14,6 +15,7 @@ macro_rules! norm {
             }
             derivatives {
                 gaussian_top_k_backward: GaussianTopKBackward [GAUSSIAN_TOP_K_BACKWARD] gaussian_top_k_backward_case,
+                layer_norm_backward: LayerNormBackward [LAYER_NORM_BACKWARD] layer_norm_backward_case,
                 log_softmax_backward: LogSoftmaxBackward [LOG_SOFTMAX_BACKWARD] log_softmax_backward_case,
                 match_rms_backward: MatchRmsBackward [MATCH_RMS_BACKWARD] match_rms_backward_case,
                 rms_norm_backward: RmsNormBackward [RMS_NORM_BACKWARD] rms_norm_backward_case,

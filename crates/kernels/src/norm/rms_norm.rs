@@ -26,6 +26,7 @@ pub struct RmsNorm {
 }
 
 parameters! { RmsNorm: eps }
+values! { RmsNorm: x, w, y }
 
 /// y = x / sqrt(mean(x^2) + eps) * w over the last axis of `x` [T, D] or [T, N, H]; `w` \[D\] (or
 /// \[H\]) or none. f32.

@@ -25,6 +25,7 @@ pub struct Rope {
 }
 
 parameters! { Rope }
+values! { Rope: x, table, y }
 
 /// Rotates the pairs (i, i + dim / 2) of every head of `x` [T, N, H] by the angles of `rows` [T,
 /// dim / 2, 2] ([`Recorder::rope_rows`]); elements past dim are copied. f32.

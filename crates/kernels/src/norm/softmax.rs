@@ -24,6 +24,7 @@ pub struct Softmax {
 }
 
 parameters! { Softmax }
+values! { Softmax: x, y }
 
 /// y = exp(x - max) / sum exp(x - max) over the last axis of `x` [T, D] or [T, N, H], f32; each row
 /// has a finite element.

@@ -24,6 +24,7 @@ pub struct Argmax {
 }
 
 parameters! { Argmax }
+values! { Argmax: x, y }
 
 /// The first index of the largest element of every row of `x` [R, V] f32. NaN is skipped; a row of
 /// NaN alone gives 0. Returns [R, 1], u32.

@@ -33,6 +33,7 @@ pub struct Penalize {
 }
 
 parameters! { Penalize }
+values! { Penalize: logits, sampling, out_rows, positions, sequences, y }
 
 /// `logits` [Out, V] f32 with the penalties of the step's sampling parameters; returns [Out, V],
 /// f32.

@@ -37,6 +37,7 @@ pub struct Sample {
 }
 
 parameters! { Sample }
+values! { Sample: logits, raw, sampling, out_rows, positions, sequences, strips, y }
 
 /// Draws an id for every row of `logits` [Out, V] f32, which are penalized already. It draws as
 /// [`cpu_ref::sample`] does at the row's position.

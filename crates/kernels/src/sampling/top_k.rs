@@ -28,6 +28,7 @@ pub struct TopK {
 }
 
 parameters! { TopK }
+values! { TopK: x, y }
 
 /// The `k` (at most [`MAX_K`]) largest elements of every row of `x` [R, V] f32, value descending,
 /// then index ascending.

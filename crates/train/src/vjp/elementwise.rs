@@ -2,9 +2,9 @@
 
 use crate::tape::Tape;
 use kernels::ops::backward::{
-    column_sum, geglu_backward, gelu_backward, silu_backward, softcap_backward, swiglu_backward,
+    column_sum, geglu_backward, gelu_backward, relu_backward, silu_backward, softcap_backward, swiglu_backward,
 };
-use kernels::ops::{self, Add, Dropout, Factor, Geglu, Gelu, Mul, Scale, Silu, Softcap, Swiglu, Term};
+use kernels::ops::{self, Add, Dropout, Factor, Geglu, Gelu, Mul, Relu, Scale, Silu, Softcap, Swiglu, Term};
 
 pub fn add(tape: &mut Tape<'_>, op: &Add) {
     let Some(dy) = tape.of(op.y) else { return };
@@ -22,6 +22,11 @@ pub fn add(tape: &mut Tape<'_>, op: &Add) {
 pub fn scale(tape: &mut Tape<'_>, op: &Scale) {
     let Some(dy) = tape.of(op.y) else { return };
     tape.add(op.x, |rec| ops::scale(rec, dy, op.s));
+}
+
+pub fn relu(tape: &mut Tape<'_>, op: &Relu) {
+    let Some(dy) = tape.of(op.y) else { return };
+    tape.add(op.x, |rec| relu_backward(rec, op.x, dy));
 }
 
 pub fn silu(tape: &mut Tape<'_>, op: &Silu) {

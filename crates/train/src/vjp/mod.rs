@@ -25,6 +25,7 @@ pub fn append(tape: &mut Tape<'_>, op: &Op) -> Result<(), Error> {
     match op {
         Op::Embed(op) => rows::embed(tape, op),
         Op::Matmul(op) => matmul::matmul(tape, op),
+        Op::LayerNorm(op) => rows::layer_norm(tape, op),
         Op::RmsNorm(op) => rows::rms_norm(tape, op),
         Op::Rope(op) => rows::rope(tape, op),
         Op::GatherRows(op) => rows::gather_rows(tape, op),
@@ -33,6 +34,7 @@ pub fn append(tape: &mut Tape<'_>, op: &Op) -> Result<(), Error> {
         Op::Attention(op) => attention::attention(tape, op),
         Op::Add(op) => elementwise::add(tape, op),
         Op::Scale(op) => elementwise::scale(tape, op),
+        Op::Relu(op) => elementwise::relu(tape, op),
         Op::Silu(op) => elementwise::silu(tape, op),
         Op::Gelu(op) => elementwise::gelu(tape, op),
         Op::Swiglu(op) => elementwise::swiglu(tape, op),

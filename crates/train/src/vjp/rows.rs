@@ -2,10 +2,10 @@
 
 use crate::tape::Tape;
 use kernels::ops::backward::{
-    embed_backward, gather_rows_backward, log_softmax_backward, rms_norm_backward, rms_norm_weight_backward,
+    column_sum, embed_backward, gather_rows_backward, layer_norm_backward, log_softmax_backward, rms_norm_backward, rms_norm_weight_backward,
     rope_backward, softmax_backward,
 };
-use kernels::ops::{Embed, GatherRows, LogSoftmax, RmsNorm, Rope, Softmax};
+use kernels::ops::{self, Embed, GatherRows, LayerNorm, LogSoftmax, RmsNorm, Rope, Softmax};
 
 /// Ids lead to no value, but the table may be trained.
 pub fn embed(tape: &mut Tape<'_>, op: &Embed) {
@@ -13,6 +13,18 @@ pub fn embed(tape: &mut Tape<'_>, op: &Embed) {
     if let Some(gradient) = tape.gradient_of(op.table) {
         embed_backward(tape.rec, op, dy, gradient);
     }
+}
+
+pub fn layer_norm(tape: &mut Tape<'_>, op: &LayerNorm) {
+    let Some(dy) = tape.of(op.y) else { return };
+    if let Some(gradient) = op.w.and_then(|w| tape.gradient_of(w)) {
+        let normed = ops::layer_norm(tape.rec, op.x, None, None, op.eps);
+        column_sum(tape.rec, dy, Some(normed), gradient);
+    }
+    if let Some(gradient) = op.b.and_then(|b| tape.gradient_of(b)) {
+        column_sum(tape.rec, dy, None, gradient);
+    }
+    tape.add(op.x, |rec| layer_norm_backward(rec, op, dy));
 }
 
 pub fn rms_norm(tape: &mut Tape<'_>, op: &RmsNorm) {

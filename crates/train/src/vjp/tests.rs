@@ -12,20 +12,21 @@ use std::sync::Arc;
 const IDS: [u32; 5] = [3, 0, 3, 1, 3];
 const VOCABULARY: u32 = 4;
 const DIM: u32 = 8;
-/// Words of the weights: a table, a norm, a bias, a factor for each column, and one for all.
-const WORDS: [u32; 5] = [VOCABULARY * DIM, DIM, DIM, DIM, 1];
+/// Words of the weights: a table, a norm, a bias, a factor for each column, one for all, and the
+/// weight and the bias of a layer norm.
+const WORDS: [u32; 7] = [VOCABULARY * DIM, DIM, DIM, DIM, 1, DIM, DIM];
 
 /// `len` numbers between -1 and 1 that repeat nowhere.
 fn numbers(len: u32, seed: u32) -> Vec<f32> {
     (0..len).map(|i| ((f64::from(i) * 0.7391 + f64::from(seed) * 2.113).sin() * 1.7).sin() as f32).collect()
 }
 
-/// Records a network over the weights in the states 1 to 5; state 0 holds token ids.
+/// Records a network over the weights in the states 1 to 7; state 0 holds token ids.
 fn forward(rec: &mut Recorder) -> Tensor {
-    let [table, norm, bias, factor, one] = [1, 2, 3, 4, 5].map(|n| rec.state(n));
+    let [table, norm, bias, factor, one, scale, shift] = [1, 2, 3, 4, 5, 6, 7].map(|n| rec.state(n));
     let tokens = rec.state(0);
     let table = rec.weight(table, VOCABULARY, DIM);
-    let [norm, bias, factor] = [norm, bias, factor].map(|state| rec.weight(state, 1, DIM));
+    let [norm, bias, factor, scale, shift] = [norm, bias, factor, scale, shift].map(|state| rec.weight(state, 1, DIM));
     let one = rec.weight(one, 1, 1);
     let h = ops::embed(rec, table, tokens);
     let x = ops::rms_norm(rec, h, Some(norm), 1e-3);
@@ -34,6 +35,9 @@ fn forward(rec: &mut Recorder) -> Tensor {
     let x = ops::mul_row(rec, x, one);
     let key = rec.host_input(1, Shape::new(Lead::Fixed, 1, 2));
     let x = ops::dropout(rec, x, key, 7, 0.25);
+    let x = ops::layer_norm(rec, x, Some(scale), Some(shift), 1e-3);
+    let kept = ops::relu(rec, x);
+    let x = ops::add(rec, x, kept);
     let (a, b) = (ops::silu(rec, x), ops::gelu(rec, x));
     // The same norm again, of heads.
     let half = ops::rms_norm(rec, a.heads(1), Some(norm), 1e-3);

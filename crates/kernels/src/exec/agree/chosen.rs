@@ -213,7 +213,8 @@ fn by_rows(part: &Primitive) -> bool {
 
 fn by_rows_of(op: &Op) -> bool {
     match op {
-        Op::RmsNorm(_)
+        Op::LayerNorm(_)
+        | Op::RmsNorm(_)
         | Op::Matmul(_)
         | Op::Rope(_)
         | Op::KvAppend(_)
@@ -224,6 +225,7 @@ fn by_rows_of(op: &Op) -> bool {
         | Op::Mul(_)
         | Op::Scale(_)
         | Op::Softcap(_)
+        | Op::Relu(_)
         | Op::Silu(_)
         | Op::Gelu(_)
         | Op::Swiglu(_) => true,

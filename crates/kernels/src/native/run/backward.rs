@@ -56,6 +56,25 @@ pub fn rms_norm_backward(
     call.run(dx)
 }
 
+/// The derivative of [`layer_norm`](super::layer_norm) by its rows.
+///
+/// # Errors
+/// [`Error::Shape`], and errors of the executor.
+pub fn layer_norm_backward(
+    on: impl Into<Executor>,
+    x: &[f32],
+    w: Option<&[f32]>,
+    dy: &[f32],
+    dim: usize,
+    eps: f32,
+) -> Result<Vec<f32>, Error> {
+    let mut call = Call::rows("layer_norm_backward", on, x, dim)?;
+    let (x, dy) = (call.tensor("x", x, dim)?, call.tensor("dy", dy, dim)?);
+    let w = w.map(|w| call.vector("w", w, dim)).transpose()?;
+    let dx = backward::layer_norm_backward(&mut call.rec, &ops::LayerNorm { x, w, b: None, eps, y: dy }, dy);
+    call.run(dx)
+}
+
 /// The derivative of [`rms_norm`](super::rms_norm) by its weight.
 ///
 /// # Errors
@@ -96,6 +115,14 @@ pub fn rope_backward(
 /// [`Error::Shape`], and errors of the executor.
 pub fn silu_backward(on: impl Into<Executor>, x: &[f32], dy: &[f32]) -> Result<Vec<f32>, Error> {
     Call::pair("silu_backward", on, [("x", x), ("dy", dy)], backward::silu_backward)
+}
+
+/// The derivative of [`relu`](super::relu).
+///
+/// # Errors
+/// [`Error::Shape`], and errors of the executor.
+pub fn relu_backward(on: impl Into<Executor>, x: &[f32], dy: &[f32]) -> Result<Vec<f32>, Error> {
+    Call::pair("relu_backward", on, [("x", x), ("dy", dy)], backward::relu_backward)
 }
 
 /// The derivative of [`gelu`](super::gelu).

@@ -1,0 +1,37 @@
+// The normalisation of a row, from two passes over it: a second mean takes away what rounding left
+// of the first. The row is multiplied by a power of two first, so that squares do not overflow.
+// Needs: x, params.dim, params.eps, WG, reduce_max, reduce_add. Gives: LayerNormRow,
+// layer_norm_row, layer_norm_element.
+struct LayerNormRow { unit: f32, mean: f32, rest: f32, scale: f32 }
+
+// (x - mean) / sqrt(variance + eps) of an element of the row.
+fn layer_norm_element(row: LayerNormRow, v: f32) -> f32 {
+    return (v * row.unit - row.mean - row.rest) * row.scale;
+}
+
+// The row that begins at element `base`. Every thread calls.
+fn layer_norm_row(base: u32, lid: u32) -> LayerNormRow {
+    var largest = 0.0;
+    for (var d = lid; d < params.dim; d += WG) {
+        largest = max(largest, abs(x[base + d]));
+    }
+    let exponent = clamp(bitcast<u32>(reduce_max(largest, lid)) >> 23u, 127u, 253u);
+    let unit = bitcast<f32>((254u - exponent) << 23u);
+    var sum = 0.0;
+    for (var d = lid; d < params.dim; d += WG) {
+        sum += x[base + d] * unit;
+    }
+    let mean = reduce_add(sum, lid) / f32(params.dim);
+    sum = 0.0;
+    for (var d = lid; d < params.dim; d += WG) {
+        sum += x[base + d] * unit - mean;
+    }
+    let rest = reduce_add(sum, lid) / f32(params.dim);
+    sum = 0.0;
+    for (var d = lid; d < params.dim; d += WG) {
+        let v = x[base + d] * unit - mean - rest;
+        sum += v * v;
+    }
+    let variance = reduce_add(sum, lid) / f32(params.dim);
+    return LayerNormRow(unit, mean, rest, inverseSqrt(variance + params.eps * unit * unit));
+}
