@@ -2,7 +2,7 @@
 
 use super::angles::Angles;
 use super::cuts::Far;
-use super::{Outputs, Watch};
+use super::watch::{Outputs, Watch};
 use crate::error::Error;
 use crate::exec::states::States;
 use crate::exec::weights::Weights;

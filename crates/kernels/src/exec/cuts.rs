@@ -1,6 +1,6 @@
 //! Where a plan is cut into submits, and how far a run is at each cut.
 
-use super::{Progress, Watch};
+use super::watch::{Progress, Watch};
 use crate::caps::Class;
 use crate::error::Error;
 use crate::graph::operation::Work;

@@ -2,7 +2,8 @@
 
 use super::cpu::CpuPlan;
 use super::gpu::GpuPlan;
-use super::{Plan, Watch};
+use super::plan::Plan;
+use super::watch::Watch;
 use crate::error::Error;
 use crate::exec::states::States;
 use crate::graph::input::StepInput;

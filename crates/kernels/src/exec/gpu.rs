@@ -1,10 +1,11 @@
 //! The GPU executor: binds a plan once, then encodes and submits it.
 
-use super::Watch;
 use super::angles::Angles;
 use super::cuts::{End, Far, Passes, Submits};
 use super::inputs::{Inputs, Sources};
+use super::pending::Pending;
 use super::readback::{Pool, Read};
+use super::watch::Watch;
 use crate::device::Device;
 use crate::device::buffer::Buffer;
 use crate::device::pipelines::Pipeline;
@@ -394,10 +395,10 @@ impl Device {
         pool: &Arc<Pool>,
         mut encoder: wgpu::CommandEncoder,
         source: &wgpu::Buffer,
-    ) -> Result<super::Pending, Error> {
+    ) -> Result<Pending, Error> {
         let target = pool.take().await?;
         encoder.copy_buffer_to_buffer(source, 0, &target, 0, Some(pool.bytes));
         let submission = self.submit(encoder);
-        Ok(super::Pending::Gpu(Read::start(pool, target, submission, vec![(0, pool.bytes)])))
+        Ok(Pending::Gpu(Read::start(pool, target, submission, vec![(0, pool.bytes)])))
     }
 }

@@ -1,6 +1,6 @@
 //! Reads results back from the device, asynchronously. The buffers are pooled.
 
-use super::Outputs;
+use super::watch::Outputs;
 use crate::device::Device;
 use crate::device::buffer::Buffer;
 use crate::error::Error;

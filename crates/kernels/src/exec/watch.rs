@@ -1,0 +1,33 @@
+//! How a run is watched, and its results.
+
+use crate::graph::record::Phase;
+use std::sync::atomic::AtomicBool;
+
+/// How far a run is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub phase: Phase,
+    /// Layers of this phase that are done; operations where each is compared by itself.
+    pub done: u32,
+    pub total: u32,
+}
+
+/// Observes a run: a flag that cancels it at the next submit, and a callback for progress.
+#[derive(Clone, Copy, Default)]
+pub struct Watch<'a> {
+    pub cancel: Option<&'a AtomicBool>,
+    /// Called at the start and after each submit.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+}
+
+/// The results of a run: the words of every output and requested tap, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Outputs(pub Vec<Vec<u32>>);
+
+impl Outputs {
+    /// The n-th result as f32.
+    #[must_use]
+    pub fn f32(&self, n: usize) -> &[f32] {
+        bytemuck::cast_slice(&self.0[n])
+    }
+}
