@@ -23,7 +23,8 @@ const HEAD: &str = "# Which kernel runs when
 
 `cargo xtask map` writes this file from plans and sources; do not edit it. The plans have the
 options of `weft run`: activations may be rounded. The KV cache is f16 and the weights are Q4_K,
-unless the title says otherwise. A cell names the kernels of a step in order.
+unless the title says otherwise. A cell names the kernels of a step, grouped by the positions at
+which they run, and in order within a group.
 
 There are three columns: a browser (WebGPU's default limits), a discrete card with subgroups of 32
 threads, and the same card with cooperative matrices (tensor cores). \"Below N\" and \"from N\" are

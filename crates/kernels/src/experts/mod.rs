@@ -1,4 +1,15 @@
 //! Mixtures of experts: routes, products of the chosen experts, and their sums.
+//!
+//! The choice of experts is discrete, so products of routers (`matmul_exact`) are f32 even if other
+//! products are narrowed. In plans that round freely a router norms its rows itself, so that the
+//! other reader of the norm packs them without a separate norm.
+//!
+//! In such plans, products of experts read 8 bits if dense products of as many rows do, or in a
+//! step of at most one row for each sequence, while each expert has few slots, on average. The pass
+//! that makes these operands then cuts the slots into tiles of eight, so an expert with many slots
+//! has many workgroups. Other products read f16 through cooperative matrices. Their rows are
+//! gathered in the order of the slots (`gather_slots`), in slabs of 16 columns, so that fragments
+//! load from memory.
 
 /// The one list of the family.
 macro_rules! experts {
