@@ -16,7 +16,7 @@ const CRATES: [&str; 6] = ["gguf", "cpu-ref", "kernels", "model", "train", "weft
 const UNPUBLISHED: [&str; 2] = ["cli", "xtask"];
 
 /// The features that an example needs: (crate, number of the example, feature).
-const FEATURES: [(&str, usize, &str); 2] = [("model", 1, "gpu"), ("model", 3, "gpu")];
+const FEATURES: [(&str, usize, &str); 3] = [("kernels", 3, "testing"), ("model", 1, "gpu"), ("model", 3, "gpu")];
 
 /// The model that the examples open, whatever name they give it.
 const MODEL: &str = "crates/cli/assets/default.gguf";

@@ -77,6 +77,14 @@ mod sampling;
 pub mod testing;
 mod training;
 
+/// What [`kernel!`] refers to.
+#[doc(hidden)]
+pub mod declared {
+    pub use crate::kernel::{
+        Access, Fill, Kernel, KvUse, Needs, Only, PEAK, Part, Scalar, Variant, dispatch, format, reading,
+    };
+}
+
 /// The crates whose types this crate takes: weight formats, cache types and masks.
 pub use {cpu_ref, gguf};
 

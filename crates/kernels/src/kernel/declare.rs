@@ -26,6 +26,11 @@ macro_rules! wgsl {
 ///
 /// `like: other::KERNEL` takes params, bindings, oracle and bound from another kernel. Its `Bind`
 /// dispatches both kernels. `reads: Teams` says that the kernel reads its weights in another way.
+///
+/// A part of the list may be a path below `shaders/`, or `("cube.wgsl", CUBE)`: a name and a text. A
+/// crate that depends on this one declares its own kernels with texts, and tests them with
+/// [`sweep`](crate::testing::own::sweep()) (feature `testing`).
+#[macro_export]
 macro_rules! kernel {
     // Without slots.
     (
@@ -38,11 +43,11 @@ macro_rules! kernel {
         nmse: $nmse:expr,
         needs: $needs:tt $(,)?
     ) => {
-        kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields [] $bind $bindings $cpu, $nmse,
-            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: kernel!(@needs $needs), peak: $crate::kernel::PEAK, only: $crate::kernel::Only::Every }] }
+        $crate::kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields [] $bind $bindings $cpu, $nmse,
+            &[&$crate::declared::Variant { kernel: &$kernel, name: $name, fill: &[], needs: $crate::kernel!(@needs $needs), peak: $crate::declared::PEAK, only: $crate::declared::Only::Every }] }
 
         impl $bind {
-            fn dispatch(self, params: $params, grid: $crate::kernel::dispatch::Grid) -> $crate::kernel::dispatch::Dispatch {
+            fn dispatch(self, params: $params, grid: $crate::declared::dispatch::Grid) -> $crate::declared::dispatch::Dispatch {
                 self.dispatch_of($kernel.only(), params, grid)
             }
         }
@@ -62,19 +67,19 @@ macro_rules! kernel {
             $($variant:ident: $own_name:literal $(needs $own_needs:tt)? $(peak $own_peak:literal)? $(only $only:ident)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
         } $(,)?
     ) => {
-        kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields [$($constants)?] $bind $bindings $cpu, $nmse, &[$(&$variant),+] }
-        $(kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] [$($own_peak)?] [$($only)?] { $($slot: $how $what),+ } })+
+        $crate::kernel! { @own $kernel: $name [$($entry)?] $wgsl $params $fields [$($constants)?] $bind $bindings $cpu, $nmse, &[$(&$variant),+] }
+        $($crate::kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] [$($own_peak)?] [$($only)?] { $($slot: $how $what),+ } })+
 
         impl $bind {
-            fn dispatch(self, variant: &'static $crate::kernel::Variant, params: $params, grid: $crate::kernel::dispatch::Grid) -> $crate::kernel::dispatch::Dispatch {
+            fn dispatch(self, variant: &'static $crate::declared::Variant, params: $params, grid: $crate::declared::dispatch::Grid) -> $crate::declared::dispatch::Dispatch {
                 self.dispatch_of(variant, params, grid)
             }
         }
     };
     // Without slots, like another kernel.
     ($kernel:ident: $name:literal, wgsl: $wgsl:tt, like: $like:path, $(reads: $how:ident,)? needs: $needs:tt $(,)?) => {
-        kernel! { @like $kernel: $name $wgsl $like [$($how)?],
-            &[&$crate::kernel::Variant { kernel: &$kernel, name: $name, fill: &[], needs: kernel!(@needs $needs), peak: $crate::kernel::PEAK, only: $crate::kernel::Only::Every }] }
+        $crate::kernel! { @like $kernel: $name $wgsl $like [$($how)?],
+            &[&$crate::declared::Variant { kernel: &$kernel, name: $name, fill: &[], needs: $crate::kernel!(@needs $needs), peak: $crate::declared::PEAK, only: $crate::declared::Only::Every }] }
     };
     // With slots, like another kernel.
     (
@@ -87,8 +92,8 @@ macro_rules! kernel {
             $($variant:ident: $own_name:literal $(needs $own_needs:tt)? $(peak $own_peak:literal)? $(only $only:ident)? { $($slot:ident: $how:ident $what:tt),+ $(,)? }),+ $(,)?
         } $(,)?
     ) => {
-        kernel! { @like $kernel: $name $wgsl $like [$($reads)?], &[$(&$variant),+] }
-        $(kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] [$($own_peak)?] [$($only)?] { $($slot: $how $what),+ } })+
+        $crate::kernel! { @like $kernel: $name $wgsl $like [$($reads)?], &[$(&$variant),+] }
+        $($crate::kernel! { @variant $kernel $variant: $own_name [$($own_needs)? $needs] [$($own_peak)?] [$($only)?] { $($slot: $how $what),+ } })+
     };
     (
         @own $kernel:ident: $name:literal [$($entry:literal)?] [$($part:tt),+ $(,)?]
@@ -101,47 +106,53 @@ macro_rules! kernel {
         use $cpu as _;
 
         #[doc = concat!("The kernel `", $name, "`.")]
-        pub static $kernel: $crate::kernel::Kernel = $crate::kernel::Kernel {
+        pub static $kernel: $crate::declared::Kernel = $crate::declared::Kernel {
             name: $name,
-            entry: kernel!(@first $($entry)? $name),
-            wgsl: &[$(kernel!(@part $part)),+],
-            params: &[$((stringify!($field), kernel!(@scalar $ty))),*],
+            entry: $crate::kernel!(@first $($entry)? $name),
+            wgsl: &[$($crate::kernel!(@part $part)),+],
+            params: &[$((stringify!($field), $crate::kernel!(@scalar $ty))),*],
             constants: &[$($(stringify!($constant)),+)?],
-            bindings: &[$((stringify!($binding), kernel!(@access $access $($how)?))),+],
+            bindings: &[$((stringify!($binding), $crate::kernel!(@access $access $($how)?))),+],
             oracle: stringify!($cpu),
             nmse: $nmse,
             file: file!(),
             variants: $variants,
         };
 
-        #[repr(C)]
-        #[derive(Copy, Clone, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+        #[derive(Copy, Clone, Debug)]
         struct $params { $($field: $ty),* }
 
-        struct $bind { $($binding: $crate::kernel::dispatch::Arg),+ }
+        impl $params {
+            /// The bytes of the uniform: every field is a word.
+            fn bytes(self) -> Vec<u8> {
+                [$(self.$field.to_ne_bytes()),*].concat()
+            }
+        }
+
+        struct $bind { $($binding: $crate::declared::dispatch::Arg),+ }
 
         impl $bind {
-            fn dispatch_of(self, variant: &'static $crate::kernel::Variant, params: $params, grid: $crate::kernel::dispatch::Grid) -> $crate::kernel::dispatch::Dispatch {
+            fn dispatch_of(self, variant: &'static $crate::declared::Variant, params: $params, grid: $crate::declared::dispatch::Grid) -> $crate::declared::dispatch::Dispatch {
                 debug_assert!(variant.kernel.binds_as(&$kernel), "{} binds others", variant.name);
-                $crate::kernel::dispatch::Dispatch {
+                $crate::declared::dispatch::Dispatch {
                     variant,
-                    params: bytemuck::bytes_of(&params).to_vec(),
+                    params: params.bytes(),
                     args: vec![$(self.$binding),+],
                     grid,
-                    when: $crate::kernel::dispatch::When::Always,
+                    when: $crate::declared::dispatch::When::Always,
                 }
             }
         }
     };
     (@like $kernel:ident: $name:literal [$($part:tt),+ $(,)?] $like:path [$($how:ident)?], $variants:expr) => {
         #[doc = concat!("The kernel `", $name, "`.")]
-        pub static $kernel: $crate::kernel::Kernel = $crate::kernel::Kernel {
+        pub static $kernel: $crate::declared::Kernel = $crate::declared::Kernel {
             name: $name,
             entry: $name,
-            wgsl: &[$(kernel!(@part $part)),+],
+            wgsl: &[$($crate::kernel!(@part $part)),+],
             params: $like.params,
             constants: $like.constants,
-            bindings: kernel!(@bindings $like $(, $how)?),
+            bindings: $crate::kernel!(@bindings $like $(, $how)?),
             oracle: $like.oracle,
             nmse: $like.nmse,
             file: file!(),
@@ -150,37 +161,38 @@ macro_rules! kernel {
     };
     (@variant $kernel:ident $variant:ident: $name:literal [$needs:tt $($usual:tt)?] [$($peak:literal)?] [$($only:ident)?] { $($slot:ident: $how:ident $what:tt),+ }) => {
         #[doc = concat!("The variant `", $name, "`.")]
-        pub static $variant: $crate::kernel::Variant = $crate::kernel::Variant {
+        pub static $variant: $crate::declared::Variant = $crate::declared::Variant {
             kernel: &$kernel,
             name: $name,
-            fill: &[$((stringify!($slot), kernel!(@fill $how $what))),+],
-            needs: kernel!(@needs $needs),
-            peak: kernel!(@peak $($peak)?),
-            only: kernel!(@only $($only)?),
+            fill: &[$((stringify!($slot), $crate::kernel!(@fill $how $what))),+],
+            needs: $crate::kernel!(@needs $needs),
+            peak: $crate::kernel!(@peak $($peak)?),
+            only: $crate::kernel!(@only $($only)?),
         };
     };
     (@needs { threads: $threads:literal, workgroup_bytes: $bytes:literal }) => {
-        $crate::kernel::Needs { threads: $threads, workgroup_bytes: $bytes }
+        $crate::declared::Needs { threads: $threads, workgroup_bytes: $bytes }
     };
     (@bindings $like:path) => { $like.bindings };
     (@bindings $like:path, $how:ident) => {{
-        static BINDINGS: [(&str, $crate::kernel::Access); $like.bindings.len()] =
-            $crate::kernel::reading($like.bindings, $crate::kernel::format::How::$how);
+        static BINDINGS: [(&str, $crate::declared::Access); $like.bindings.len()] =
+            $crate::declared::reading($like.bindings, $crate::declared::format::How::$how);
         &BINDINGS
     }};
-    (@access Weight $how:ident) => { $crate::kernel::Access::Weight($crate::kernel::format::How::$how) };
-    (@access Kv $how:ident) => { $crate::kernel::Access::Kv($crate::kernel::KvUse::$how) };
-    (@access $access:ident) => { $crate::kernel::Access::$access };
-    (@only) => { $crate::kernel::Only::Every };
-    (@only $only:ident) => { $crate::kernel::Only::$only };
-    (@peak) => { $crate::kernel::PEAK };
+    (@access Weight $how:ident) => { $crate::declared::Access::Weight($crate::declared::format::How::$how) };
+    (@access Kv $how:ident) => { $crate::declared::Access::Kv($crate::declared::KvUse::$how) };
+    (@access $access:ident) => { $crate::declared::Access::$access };
+    (@only) => { $crate::declared::Only::Every };
+    (@only $only:ident) => { $crate::declared::Only::$only };
+    (@peak) => { $crate::declared::PEAK };
     (@peak $peak:literal) => { $peak };
-    (@fill vary { $($constant:ident: $value:literal),+ $(,)? }) => { $crate::kernel::Fill::Vary(&[$((stringify!($constant), $value)),+]) };
-    (@fill choose [$($file:literal),+ $(,)?]) => { $crate::kernel::Fill::Choose(&[$(kernel!(@piece $file)),+]) };
-    (@part $file:literal) => { $crate::kernel::Part::Piece(kernel!(@piece $file)) };
-    (@part $slot:ident) => { $crate::kernel::Part::Slot(stringify!($slot)) };
+    (@fill vary { $($constant:ident: $value:literal),+ $(,)? }) => { $crate::declared::Fill::Vary(&[$((stringify!($constant), $value)),+]) };
+    (@fill choose [$($file:literal),+ $(,)?]) => { $crate::declared::Fill::Choose(&[$($crate::kernel!(@piece $file)),+]) };
+    (@part $file:literal) => { $crate::declared::Part::Piece($crate::kernel!(@piece $file)) };
+    (@part ($path:expr, $text:expr)) => { $crate::declared::Part::Piece(($path, $text)) };
+    (@part $slot:ident) => { $crate::declared::Part::Slot(stringify!($slot)) };
     (@piece $file:literal) => { ($file, wgsl!($file)) };
     (@first $first:literal $($second:literal)?) => { $first };
-    (@scalar u32) => { $crate::kernel::Scalar::U32 };
-    (@scalar f32) => { $crate::kernel::Scalar::F32 };
+    (@scalar u32) => { $crate::declared::Scalar::U32 };
+    (@scalar f32) => { $crate::declared::Scalar::F32 };
 }

@@ -219,7 +219,8 @@ impl Kernel {
     }
 
     /// Whether the kernel has the bindings of another kernel. It may read weights in another way.
-    pub(crate) fn binds_as(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn binds_as(&self, other: &Self) -> bool {
         let alike = |a: &(&str, Access), b: &(&str, Access)| {
             a.0 == b.0 && std::mem::discriminant(&a.1) == std::mem::discriminant(&b.1)
         };

@@ -1,6 +1,10 @@
 //! What plans are made of: the operations that may be recorded, those that the planner makes, and
 //! the kernels of all of them. Everything here follows from the lists of the families.
 
+mod own;
+
+pub use own::{Own, Owned};
+
 use crate::attention::attention_flash::AttentionFlash;
 use crate::attention::list as attention;
 use crate::elementwise::list as elementwise;
@@ -96,6 +100,7 @@ macro_rules! language {
             Op(Op),
             $($Prim(crate::$prim_family::$prim::$Prim),)*
             $($Fused(crate::$fused_family::$fused::$Fused),)*
+            Own(Own),
         }
 
         /// An operation with an oracle: a recorded one, or one that plans add to round activations.
@@ -105,6 +110,7 @@ macro_rules! language {
             Op(Op),
             $($Prim(crate::$prim_family::$prim::$Prim),)*
             AttentionFlash(AttentionFlash),
+            Own(Own),
         }
 
         impl Primitive {
@@ -117,17 +123,18 @@ macro_rules! language {
                         name(op)
                     })*
                     Self::AttentionFlash(_) => "attention",
+                    Self::Own(op) => op.name(),
                 }
             }
         }
 
         operation! { Op: $($Op,)* Backward, }
         operation! { Backward: $($Back,)* }
-        operation! { Primitive: Op, $($Prim,)* AttentionFlash, }
-        operation! { Lowered: Op, $($Prim,)* $($Fused,)* }
+        operation! { Primitive: Op, $($Prim,)* AttentionFlash, Own, }
+        operation! { Lowered: Op, $($Prim,)* $($Fused,)* Own, }
         reference! { Op: $($Op,)* Backward, }
         reference! { Backward: $($Back,)* }
-        reference! { Primitive: Op, $($Prim,)* AttentionFlash, }
+        reference! { Primitive: Op, $($Prim,)* AttentionFlash, Own, }
         impl Values for Op {
             /// # Panics
             /// For an operation of a derivative.
@@ -151,7 +158,7 @@ macro_rules! language {
         parameters_of! { Backward: $($Back,)* }
         lowering! { Op: $($Op,)* Backward, }
         lowering! { Backward: $($Back,)* }
-        lowering! { Lowered: Op, $($Prim,)* $($Fused,)* }
+        lowering! { Lowered: Op, $($Prim,)* $($Fused,)* Own, }
 
         $(impl From<crate::$op_family::$op::$Op> for Op {
             fn from(op: crate::$op_family::$op::$Op) -> Self {
@@ -192,6 +199,7 @@ macro_rules! language {
                     Primitive::Op(op) => Self::Op(op),
                     $(Primitive::$Prim(op) => Self::$Prim(op),)*
                     Primitive::AttentionFlash(flash) => Self::Op(flash.of.into()),
+                    Primitive::Own(op) => Self::Own(op),
                 }
             }
         }
@@ -269,6 +277,12 @@ impl From<Backward> for Op {
 impl From<Op> for Primitive {
     fn from(op: Op) -> Self {
         Self::Op(op)
+    }
+}
+
+impl From<Own> for Primitive {
+    fn from(op: Own) -> Self {
+        Self::Own(op)
     }
 }
 

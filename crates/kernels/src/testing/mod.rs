@@ -6,6 +6,7 @@ pub mod drawn;
 pub mod fault;
 pub mod kinds;
 mod least;
+pub mod own;
 pub mod parity;
 mod shrinking;
 pub mod sweep;

@@ -94,7 +94,7 @@ impl Outcome {
     }
 
     /// The ratio by which outcomes are compared; larger is worse.
-    fn badness(&self) -> f64 {
+    pub(crate) fn badness(&self) -> f64 {
         if self.overrun { f64::INFINITY } else { self.worst.share() }
     }
 }

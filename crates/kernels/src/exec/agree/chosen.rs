@@ -208,6 +208,7 @@ fn by_rows(part: &Primitive) -> bool {
         Primitive::GatherSlots(_) | Primitive::MatmulTile64Experts(_) | Primitive::MatmulVecQ8Experts(_) => true,
         Primitive::AttentionFlash(attention) => cached(&attention.of),
         Primitive::MatmulInputTile128(_) | Primitive::MatmulWeightTile128(_) | Primitive::Tile32(_) => false,
+        Primitive::Own(_) => false,
     }
 }
 
