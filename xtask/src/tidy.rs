@@ -7,6 +7,7 @@ use std::process::Command;
 
 mod ci;
 mod circles;
+mod declarations;
 mod messages;
 mod pieces;
 mod prose;
@@ -100,6 +101,7 @@ pub fn run() -> anyhow::Result<bool> {
     let public = public::public(&files, &mut found);
     messages::messages(&files, &mut found);
     pieces::pieces(&files, &mut found);
+    declarations::check(&files, &mut found);
     prose::prose(&files, &mut found);
     ci::ci(&files, &mut found);
     for finding in &found {
