@@ -8,7 +8,6 @@
 //! 16 bytes.
 
 use gguf::GgmlType;
-use half::f16;
 
 /// The contents of pieces in `shaders/quant/`, one after the other.
 macro_rules! quant {
@@ -19,7 +18,7 @@ mod how;
 mod table;
 
 pub use how::How;
-pub use table::FORMATS;
+pub use table::{FORMATS, USUAL, set_scales};
 
 /// The layout of a weight type in a GPU buffer, and the WGSL that reads it.
 #[derive(Debug)]
@@ -32,6 +31,8 @@ pub struct Format {
     /// Empty if blocks stay whole.
     pub planes: &'static [(usize, usize)],
     table: &'static [u32],
+    /// Whether an element is its quant times the one scale of 32 elements.
+    scale_alone: bool,
     /// The pieces that read many elements at once.
     pub units: Option<Units>,
     /// The pieces that read 32 weights of 16 bits for tiles of up to 64 rows (`units/tile64.wgsl`).
@@ -98,9 +99,6 @@ pub fn reads(ty: GgmlType) -> bool {
     format(ty).is_some()
 }
 
-/// The type of most weights in most files.
-pub const USUAL: GgmlType = GgmlType::Q4_K;
-
 /// The format of a type, or `None` if no kernel reads weights of this type (F64 and the integers).
 #[must_use]
 pub fn format(ty: GgmlType) -> Option<&'static Format> {
@@ -138,7 +136,7 @@ impl Format {
     /// have neither a minimum nor the middle of the quants to subtract.
     #[must_use]
     pub fn is_scale_alone(&self) -> bool {
-        matches!(self.ty, GgmlType::Q8_0 | GgmlType::MXFP4)
+        self.scale_alone
     }
 
     /// Whether the format has floats of 16 bits.
@@ -206,28 +204,6 @@ impl Format {
             }
         }
         dst[at..].fill(0);
-    }
-}
-
-/// Overwrites every floating-point scale and minimum of a block. Each gets the next value, rounded
-/// to what the block can hold: MXFP4 keeps only the power of two, and MXFP4 and NVFP4 have no sign.
-/// The integer scales and codes stay.
-pub fn set_scales(ty: GgmlType, block: &mut [u8], mut next: impl FnMut() -> f32) {
-    match ty {
-        GgmlType::Q8_K | GgmlType::NF4 | GgmlType::NF4_DQ => block[..4].copy_from_slice(&next().to_le_bytes()),
-        GgmlType::MXFP4 => block[0] = (next().to_bits() >> 23) as u8,
-        GgmlType::NVFP4 => block[..4].fill_with(|| (f16::from_f32(next() / 256.0).to_bits() >> 7) as u8 & 0x7f),
-        GgmlType::IQ1_M => {
-            let d = f16::from_f32(next()).to_bits();
-            for (i, byte) in [49, 51, 53, 55].into_iter().enumerate() {
-                block[byte] = block[byte] & 15 | (d >> (4 * i) << 4) as u8;
-            }
-        }
-        _ => {
-            for field in ty.fields().iter().filter(|field| ["d", "dmin", "m"].contains(&field.name)) {
-                block[field.offset_bytes..][..2].copy_from_slice(&f16::from_f32(next()).to_le_bytes());
-            }
-        }
     }
 }
 

@@ -5,6 +5,10 @@ use gguf::GgmlType;
 use gguf::quants::tables::{
     IQ1_GRID, IQ2_S_GRID, IQ2_VALUES, IQ2_XS_GRID, IQ2_XXS_GRID, IQ3_S_GRID, IQ3_XXS_GRID, IQ3_XXS_VALUES, NF4_VALUES,
 };
+use half::f16;
+
+/// The type of most weights in most files.
+pub const USUAL: GgmlType = GgmlType::Q4_K;
 
 /// A format whose blocks stay whole, without codebook and without units.
 const FORMAT: Format = Format {
@@ -12,6 +16,7 @@ const FORMAT: Format = Format {
     elements: "",
     planes: &[],
     table: &[],
+    scale_alone: false,
     units: None,
     halves: None,
     eights: quant!("eights/quads" "eights/four" "eights/begin"),
@@ -92,6 +97,7 @@ pub static FORMATS: &[Format] = &[
         ty: GgmlType::Q8_0,
         elements: quant!("q8_0" "shared/word"),
         planes: &[(2, 32), (0, 2)],
+        scale_alone: true,
         units: Some(Units {
             unit: quant!("units/q8_0" "units/held"),
             step: Some(quant!("units/q8_0_step")),
@@ -244,6 +250,7 @@ pub static FORMATS: &[Format] = &[
         ty: GgmlType::MXFP4,
         elements: quant!("mxfp4" "shared/word" "shared/e2m1"),
         planes: &[(1, 16), (0, 1)],
+        scale_alone: true,
         units: Some(Units {
             unit: quant!("units/mxfp4" "units/held"),
             step: Some(quant!("units/step")),
@@ -327,4 +334,26 @@ const fn nibble_table<const ENTRIES: usize>(grid: &[u16; ENTRIES]) -> [u32; ENTR
         i += 1;
     }
     words
+}
+
+/// Overwrites every floating-point scale and minimum of a block. Each gets the next value, rounded
+/// to what the block can hold: MXFP4 keeps only the power of two, and MXFP4 and NVFP4 have no sign.
+/// The integer scales and codes stay.
+pub fn set_scales(ty: GgmlType, block: &mut [u8], mut next: impl FnMut() -> f32) {
+    match ty {
+        GgmlType::Q8_K | GgmlType::NF4 | GgmlType::NF4_DQ => block[..4].copy_from_slice(&next().to_le_bytes()),
+        GgmlType::MXFP4 => block[0] = (next().to_bits() >> 23) as u8,
+        GgmlType::NVFP4 => block[..4].fill_with(|| (f16::from_f32(next() / 256.0).to_bits() >> 7) as u8 & 0x7f),
+        GgmlType::IQ1_M => {
+            let d = f16::from_f32(next()).to_bits();
+            for (i, byte) in [49, 51, 53, 55].into_iter().enumerate() {
+                block[byte] = block[byte] & 15 | (d >> (4 * i) << 4) as u8;
+            }
+        }
+        _ => {
+            for field in ty.fields().iter().filter(|field| ["d", "dmin", "m"].contains(&field.name)) {
+                block[field.offset_bytes..][..2].copy_from_slice(&f16::from_f32(next()).to_le_bytes());
+            }
+        }
+    }
 }
