@@ -110,11 +110,15 @@ pub fn run() -> anyhow::Result<bool> {
     Ok(found.is_empty())
 }
 
-/// Checks how the files of the kernels crate import each other.
+/// Checks how the files of every crate import each other.
 fn imports(files: &Files, found: &mut Vec<String>) -> String {
-    let sources =
-        files.iter().filter_map(|(path, text)| Some((path.strip_prefix("crates/kernels/src/")?, text.as_deref()?)));
-    circles::circles("kernels", &sources.filter(|(path, _)| path.ends_with(".rs")).collect(), found)
+    found.extend(circles::uncounted(files.keys().map(String::as_str)));
+    let texts = || files.iter().filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)));
+    let line = |krate: &circles::Counted| {
+        let sources = texts().filter_map(|(path, text)| Some((path.strip_prefix(krate.src)?, text)));
+        circles::circles(krate, &sources.filter(|(path, _)| path.ends_with(".rs")).collect(), found)
+    };
+    circles::CRATES.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The files that git tracks, and the new files that it does not ignore.

@@ -75,10 +75,10 @@ fn end_of_item(tokens: &[&str], mut at: usize) -> usize {
 const FAMILY: &str = "! { family! }";
 
 impl<'a> Tree<'a> {
-    /// The modules below `lib.rs`, without tests.
-    pub fn new(files: &'a BTreeMap<&'a str, &'a str>) -> Self {
+    /// The modules below the root, without tests.
+    pub fn new(root: &str, files: &'a BTreeMap<&'a str, &'a str>) -> Self {
         let mut tree = Self { files, modules: vec![] };
-        tree.open("lib.rs", String::new(), 0);
+        tree.open(root, String::new(), 0);
         tree
     }
 
