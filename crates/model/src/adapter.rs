@@ -16,7 +16,7 @@ mod seed;
 pub(crate) use applied::{Adapted, Added, Factors, fit};
 pub use applied::{Adapter, Applied};
 pub use error::AdapterError;
-pub use factor::transpose;
+pub use factor::{FactorPair, transpose};
 pub use names::{EMBEDDING, OUTPUT, peft_module, peft_name};
 
 use crate::arch::Summary;
@@ -29,22 +29,6 @@ use kernels::{LowRank, Weight, Weights};
 use names::{LINEARS, keys_of, layer, names};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-
-/// The factors B A of one weight [N, K], which becomes W + scale B A. Factors of
-/// `token_embd.weight` change what ids become, those of `output.weight` change logits, also where
-/// the two are one tensor of the file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FactorPair {
-    /// The name of the weight in the model's file.
-    pub target: String,
-    pub rank: u32,
-    /// Alpha divided by the rank or by its square root.
-    pub scale: f32,
-    /// [rank, K], row by row.
-    pub a: Vec<f32>,
-    /// [N, rank], row by row.
-    pub b: Vec<f32>,
-}
 
 /// An opened adapter. Its container, names and ranks are checked; no factor is loaded yet.
 pub struct AdapterFile {

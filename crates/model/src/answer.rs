@@ -1,8 +1,23 @@
 //! From the ids of an answer to its text and its end: end tokens, stops, the limit of tokens.
 
-use crate::generate::{Finish, GenerateOptions};
+use crate::options::GenerateOptions;
 use crate::tokenizer::{Control, Decoder, Tokenizer};
 use std::sync::Arc;
+
+/// Why a generation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The model ended its turn.
+    End,
+    /// This stop was found: its text, or the control token with this name.
+    Stop(String),
+    /// The limit of tokens was reached.
+    Length,
+    /// The context is full.
+    Context,
+    /// The cancel flag was set.
+    Cancelled,
+}
 
 /// Turns the drawn ids of one answer into text, and finds the id that ends the answer.
 /// [`Generate`](crate::Generate) has one. A program with a [`Batch`](crate::Batch) makes one for

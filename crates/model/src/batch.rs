@@ -3,11 +3,11 @@
 use crate::adapter::Applied;
 use crate::error::Error;
 use crate::model::Model;
-use crate::plans::{Head, drawn};
+use crate::options::SessionOptions;
+use crate::recording::{Head, drawn};
 use crate::runner::{Runner, Span};
 use crate::sampling::Sampling;
 use crate::sequence::Sequence;
-use crate::session::SessionOptions;
 use kernels::{Agreement, Mirror, Pending, SampleParams, Watch};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -45,11 +45,18 @@ struct Flight {
     slots: Vec<usize>,
 }
 
-impl Batch {
-    pub(crate) async fn new(model: Model, options: SessionOptions) -> Result<Self, Error> {
-        let runner = Runner::new(model, &options).await?;
+impl Model {
+    /// Makes a batch of [`SessionOptions::sequences`] sequences, which share every step.
+    ///
+    /// # Errors
+    /// As [`Model::session_async`].
+    ///
+    /// # Panics
+    /// As [`Model::session_async`].
+    pub async fn batch_async(&self, options: SessionOptions) -> Result<Batch, Error> {
+        let runner = Runner::new(self.clone(), &options).await?;
         let sequences = vec![runner.sequence(); options.sequences as usize];
-        Ok(Self {
+        Ok(Batch {
             runner,
             sequences,
             flight: VecDeque::new(),
@@ -59,7 +66,9 @@ impl Batch {
             cancel: Arc::default(),
         })
     }
+}
 
+impl Batch {
     #[must_use]
     pub fn model(&self) -> &Model {
         &self.runner.model

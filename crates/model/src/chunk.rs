@@ -3,9 +3,10 @@
 use crate::adapter::Adapted;
 use crate::arch::{self, Architecture};
 use crate::error::Error;
-use crate::needs::{self, Needs};
-use crate::plans::{Head, PlanKey, recording};
-use crate::session::SessionOptions;
+use crate::memory;
+use crate::needs::Needs;
+use crate::options::SessionOptions;
+use crate::recording::{Head, PlanKey, recording};
 use kernels::{Executor, Precision};
 
 /// A number of rows that suits every executor.
@@ -35,7 +36,7 @@ pub(crate) fn settled(
     let usual = SessionOptions { chunk: USUAL, ..options.clone() };
     let Executor::Gpu(device) = executor else { return Ok(usual) };
     let context = options.context_for(architecture.summary())?;
-    let available = options.memory_bytes.or_else(|| Some(needs::available(executor)?.saturating_add(held)));
+    let available = options.memory_bytes.or_else(|| Some(memory::available(executor)?.saturating_add(held)));
     let roomy = |chunk: &u32| {
         let asked = SessionOptions { chunk: *chunk, ..options.clone() };
         // A chunk that the device cannot bind is an error here, so a smaller one is tried.
@@ -145,7 +146,7 @@ impl Division {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Size;
+    use crate::size::Size;
 
     #[test]
     fn a_prompt_is_divided_behind_whole_tiles() {

@@ -2,72 +2,18 @@
 //! read.
 
 use crate::answer::AnswerText;
+pub use crate::answer::Finish;
+use crate::chat::{Message, RenderOptions};
 use crate::error::Error;
-use crate::plans::{Head, drawn};
-use crate::sampling::Sampling;
-use crate::session::{PrefillProgress, Session};
+pub use crate::options::GenerateOptions;
+use crate::recording::{Head, drawn};
+use crate::runner::PrefillProgress;
+use crate::session::Session;
+use crate::tokenizer::Special;
 use kernels::Pending;
 use std::collections::VecDeque;
 use std::slice::from_mut;
 use std::sync::atomic::Ordering;
-
-/// The options of a generation.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct GenerateOptions {
-    pub sampling: Sampling,
-    /// Largest number of tokens. With `None` only the end token, a stop string or the end of the
-    /// context ends the answer.
-    pub max_tokens: Option<usize>,
-    /// Stops: texts that end the answer and are not shown. A stop that is exactly the name of a
-    /// control token also ends the answer at this token. A name inside a longer stop is text.
-    pub stops: Vec<String>,
-    /// Continue after end tokens, for benchmarks.
-    pub ignore_end: bool,
-    /// Show control tokens as text instead of leaving them out.
-    pub show_control: bool,
-    /// Control tokens to show even if `show_control` is false, for example the ones that a
-    /// [`Parser`](crate::chat::Parser) needs.
-    pub shown: Vec<u32>,
-}
-
-impl GenerateOptions {
-    /// Sets how tokens are drawn.
-    #[must_use]
-    pub fn sampling(self, sampling: Sampling) -> Self {
-        Self { sampling, ..self }
-    }
-
-    /// Sets the largest number of tokens. `None` sets no limit.
-    #[must_use]
-    pub fn max_tokens(self, tokens: impl Into<Option<usize>>) -> Self {
-        Self { max_tokens: tokens.into(), ..self }
-    }
-
-    /// Sets the texts that end the answer and are not shown.
-    #[must_use]
-    pub fn stops(self, stops: Vec<String>) -> Self {
-        Self { stops, ..self }
-    }
-
-    /// Sets whether to continue after end tokens.
-    #[must_use]
-    pub fn ignore_end(self, ignore: bool) -> Self {
-        Self { ignore_end: ignore, ..self }
-    }
-
-    /// Sets whether control tokens are shown as text.
-    #[must_use]
-    pub fn show_control(self, show: bool) -> Self {
-        Self { show_control: show, ..self }
-    }
-
-    /// Sets the control tokens that are always shown.
-    #[must_use]
-    pub fn shown(self, ids: Vec<u32>) -> Self {
-        Self { shown: ids, ..self }
-    }
-}
 
 /// One token of an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,21 +23,6 @@ pub struct Generated {
     pub text: String,
     /// Natural logarithm of the token's probability before penalties, filters and temperature.
     pub log_prob: f32,
-}
-
-/// Why a generation ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finish {
-    /// The model ended its turn.
-    End,
-    /// This stop was found: its text, or the control token with this name.
-    Stop(String),
-    /// The limit of tokens was reached.
-    Length,
-    /// The context is full.
-    Context,
-    /// The cancel flag was set.
-    Cancelled,
 }
 
 /// An iterator over the tokens of an answer. If it is dropped early, the session ends at the last
@@ -112,8 +43,79 @@ pub struct Generate<'a> {
     progress: Option<Box<dyn Fn(usize, usize) + Send + Sync + 'a>>,
 }
 
+impl Session {
+    /// Generates tokens after the fed tokens. The iterator ends at an end token, a stop string, the
+    /// limit of tokens or a full context.
+    ///
+    /// # Errors
+    /// [`Error::NothingFed`]; [`Error::ContextOverflow`] if there is no room for a token and the
+    /// context does not shift.
+    pub fn generate_with(&mut self, options: GenerateOptions) -> Result<Generate<'_>, Error> {
+        if self.tokens().is_empty() {
+            return Err(Error::NothingFed);
+        }
+        if !self.shift()? {
+            return Err(Error::ContextOverflow { needed: self.context() + 1, limit: self.context() });
+        }
+        self.cancel.store(false, Ordering::Relaxed);
+        self.memo.sampling = Some(options.sampling.clone());
+        Ok(Generate::new(self, options))
+    }
+
+    /// Answers a conversation: renders these turns with the model's chat template and generates the
+    /// next turn.
+    ///
+    /// Give the whole conversation with each call. Tokens at the start that are evaluated already
+    /// are not evaluated again. Text in the turns never becomes a control token.
+    ///
+    /// # Errors
+    /// [`Error::Chat`] for turns that the template refuses; the errors of [`Session::set_prompt`]
+    /// and [`Session::generate_with`].
+    pub fn chat(&mut self, turns: &[Message]) -> Result<Generate<'_>, Error> {
+        self.chat_with(turns, &RenderOptions::default(), GenerateOptions::default())
+    }
+
+    /// As [`Session::chat`], with the caller's options for tools, thinking and sampling.
+    ///
+    /// # Errors
+    /// As [`Session::chat`].
+    pub fn chat_with(
+        &mut self,
+        turns: &[Message],
+        render: &RenderOptions,
+        generate: GenerateOptions,
+    ) -> Result<Generate<'_>, Error> {
+        let prompt = self.model().template().encode(self.model().tokenizer(), turns, render)?;
+        self.set_prompt(&prompt)?;
+        self.generate_with(generate)
+    }
+
+    /// Appends a text without the chat template and generates from it.
+    ///
+    /// `special` says whether the spelling of a control token in the text becomes that token. Use
+    /// [`Special::Text`] for text that you do not trust.
+    ///
+    /// # Errors
+    /// As [`Session::feed`] and [`Session::generate_with`].
+    pub fn generate_raw(
+        &mut self,
+        text: &str,
+        special: Special,
+        options: GenerateOptions,
+    ) -> Result<Generate<'_>, Error> {
+        let tokenizer = self.model().tokenizer();
+        let ids = if self.tokens().is_empty() {
+            tokenizer.encode_prompt(text, special)
+        } else {
+            tokenizer.encode(text, special)
+        }?;
+        self.feed(&ids)?;
+        self.generate_with(options)
+    }
+}
+
 impl<'a> Generate<'a> {
-    pub(crate) fn new(session: &'a mut Session, options: GenerateOptions) -> Self {
+    fn new(session: &'a mut Session, options: GenerateOptions) -> Self {
         let depth = session.runner.depth();
         let text = AnswerText::new(session.model().tokenizer(), &options);
         Self {

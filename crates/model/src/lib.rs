@@ -30,18 +30,22 @@
 //! * [`arch`] has a file for each architecture, to read beside its paper.
 //! * [`Error`] names the key, the tensor or the limit.
 
+mod base;
 pub mod chat;
 pub mod error;
 mod file;
 mod left_out;
 mod note;
 pub mod ollama;
+mod size;
 pub mod tokenizer;
 
-pub use error::{Error, Size};
-pub use file::{Base, ModelFile};
+pub use base::Base;
+pub use error::Error;
+pub use file::ModelFile;
 pub use left_out::LeftOut;
 pub use note::Note;
+pub use size::Size;
 
 #[cfg(feature = "gpu")]
 pub mod adapter;
@@ -60,17 +64,25 @@ pub mod generate;
 #[cfg(feature = "gpu")]
 mod load;
 #[cfg(feature = "gpu")]
+mod memory;
+#[cfg(feature = "gpu")]
 mod meta;
 #[cfg(feature = "gpu")]
 pub mod model;
 #[cfg(feature = "gpu")]
 mod needs;
 #[cfg(feature = "gpu")]
+mod options;
+#[cfg(feature = "gpu")]
 mod plans;
+#[cfg(feature = "gpu")]
+mod recording;
 #[cfg(feature = "gpu")]
 mod rope;
 #[cfg(feature = "gpu")]
 mod runner;
+#[cfg(feature = "gpu")]
+mod samples;
 #[cfg(feature = "gpu")]
 pub mod sampling;
 #[cfg(feature = "gpu")]

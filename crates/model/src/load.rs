@@ -1,7 +1,7 @@
 //! Finds the tensors of an architecture in a file by name and checks every shape.
 
+use crate::base::Base;
 use crate::error::Error;
-use crate::file::Base;
 use gguf::{GgmlType, Gguf, TensorInfo};
 use kernels::{TensorBytes, Weight, Weights};
 use std::sync::Arc;
@@ -15,6 +15,17 @@ pub(crate) struct Loader<'a> {
     pub architecture: &'static str,
     pub base: Base,
     pub weights: Weights,
+}
+
+impl Base {
+    /// The type of the matrices that are converted.
+    pub(crate) fn ty(self) -> Option<GgmlType> {
+        match self {
+            Self::AsStored => None,
+            Self::Nf4 => Some(GgmlType::NF4),
+            Self::Nf4Dq => Some(GgmlType::NF4_DQ),
+        }
+    }
 }
 
 impl Loader<'_> {

@@ -2,16 +2,19 @@
 
 use crate::adapter::{self, Adapted, Adapter, AdapterFile, FactorPair};
 use crate::arch::{self, Architecture, Logits, Summary};
-use crate::batch::Batch;
+use crate::base::Base;
 use crate::chat::ChatTemplate;
 use crate::chunk;
 use crate::error::Error;
-use crate::file::{Base, ModelFile};
+use crate::file::ModelFile;
 use crate::load::{Loader, Progress};
-use crate::needs::{self, Needs};
+use crate::memory::available;
+use crate::meta::Meta;
+use crate::needs::Needs;
 use crate::note::Note;
-use crate::plans::{recording, sampling_keys};
-use crate::session::{Session, SessionOptions};
+use crate::options::SessionOptions;
+use crate::plans::sampling_keys;
+use crate::recording::{record, recording};
 use crate::tokenizer::Tokenizer;
 use gguf::Gguf;
 use kernels::{Counts, Executor, Preparing, Recorder, StateKind, Tensor, Weights};
@@ -37,6 +40,21 @@ struct Loaded {
 }
 
 impl ModelFile {
+    /// Reads the tokenizer and the chat template of an open GGUF file.
+    ///
+    /// # Errors
+    /// An architecture that this version does not run; a broken tokenizer. The template is compiled
+    /// when something is to be rendered.
+    pub fn new(file: Gguf) -> Result<Self, Error> {
+        let (architecture, _) = arch::find(&file)?;
+        let mut read = Self::read(file)?;
+        // A number out of range is an error when the hyper-parameters are read.
+        let note = Meta { file: &read.file, architecture }.context_note().unwrap_or_default();
+        read.notes.extend(note);
+        read.notes.shrink_to_fit();
+        Ok(read)
+    }
+
     /// Checks every tensor that the architecture needs and measures it. Loads nothing.
     ///
     /// # Errors
@@ -63,7 +81,7 @@ impl ModelFile {
     pub async fn on_async(self, executor: impl Into<Executor>, progress: Progress<'_>) -> Result<Model, Error> {
         let executor = executor.into();
         let checked = self.check(&executor)?;
-        if let Some(available) = needs::available(&executor).filter(|&free| free < checked.adapted.weights.bytes()) {
+        if let Some(available) = available(&executor).filter(|&free| free < checked.adapted.weights.bytes()) {
             checked.fit_within(&SessionOptions::default(), available)?;
         }
         let Checked { architecture, adapted, .. } = checked;
@@ -136,7 +154,7 @@ impl Checked {
     /// # Errors
     /// As [`Checked::needs`]; [`Error::TooLarge`].
     pub fn fit(&self, options: &SessionOptions) -> Result<Needs, Error> {
-        match options.memory_bytes.or_else(|| needs::available(&self.executor)) {
+        match options.memory_bytes.or_else(|| available(&self.executor)) {
             Some(available) => self.fit_within(options, available),
             None => self.needs(options),
         }
@@ -159,7 +177,7 @@ impl Checked {
     /// Bytes that the executor has free, if known.
     #[must_use]
     pub fn available_bytes(&self) -> Option<u64> {
-        needs::available(&self.executor)
+        available(&self.executor)
     }
 
     fn fit_within(&self, options: &SessionOptions, available: u64) -> Result<Needs, Error> {
@@ -207,23 +225,6 @@ impl Checked {
     }
 }
 
-/// Appends a step to an empty recording. Returns the recording and the tensor of the logits.
-pub(crate) fn record(
-    architecture: &dyn Architecture,
-    adapted: &Adapted,
-    mut rec: Recorder,
-    logits: Logits,
-    sample: bool,
-) -> (Recorder, Tensor) {
-    adapted.additions.iter().for_each(|(weight, added, with)| added.adapt(&mut rec, *weight, *with));
-    let kv = arch::kv_states(&rec, architecture.summary().caches.len());
-    let logits = architecture.forward(&mut rec, &kv, logits);
-    if !sample {
-        rec.output(logits);
-    }
-    (rec, logits)
-}
-
 impl Model {
     /// Opens a model file; see [`ModelFile::open`].
     ///
@@ -242,20 +243,8 @@ impl Model {
         ModelFile { file, tokenizer, template: template.clone(), notes: notes.clone(), base: *base }
     }
 
-    /// Starts a conversation. Sessions share the weights and are otherwise independent.
-    ///
-    /// # Errors
-    /// [`Error::Context`] for a context length that the model does not support, [`Error::TooLarge`]
-    /// for a session that does not fit into memory.
-    ///
-    /// # Panics
-    /// If [`SessionOptions::sequences`] is 0.
-    pub async fn session_async(&self, options: SessionOptions) -> Result<Session, Error> {
-        Session::new(self.clone(), options).await
-    }
-
-    /// Loads an adapter beside the weights, for [`Session::set_adapters`] and
-    /// [`Batch::set_adapters`].
+    /// Loads an adapter beside the weights, for [`Session::set_adapters`](crate::Session::set_adapters) and
+    /// [`Batch::set_adapters`](crate::Batch::set_adapters).
     ///
     /// # Errors
     /// As [`Checked::adapt`], before anything is allocated;
@@ -265,7 +254,7 @@ impl Model {
         let mut factors = file.load(&self.0.weights, self.summary(), Weights::new(&self.0.executor))?;
         adapter::fit(factors.weights.bytes(), &self.0.executor)?;
         factors.weights = factors.weights.load_async(&|_, _| {}).await?;
-        Ok(Arc::new(Adapter::new(file, factors, &self.0.weights)?))
+        Ok(Arc::new(Adapter::new(file.path(), file.digest()?, factors, &self.0.weights)))
     }
 
     /// The factors of an adapter that change this model, in f32, and a note if the model has no use
@@ -276,17 +265,6 @@ impl Model {
     pub fn factors_of(&self, file: &AdapterFile) -> Result<(Vec<FactorPair>, Option<Note>), Error> {
         let (factors, left_out) = file.factors_of(&self.0.weights, self.summary())?;
         Ok((factors, Note::of_factors(&left_out)))
-    }
-
-    /// Makes a batch of [`SessionOptions::sequences`] sequences, which share every step.
-    ///
-    /// # Errors
-    /// As [`Model::session_async`].
-    ///
-    /// # Panics
-    /// As [`Model::session_async`].
-    pub async fn batch_async(&self, options: SessionOptions) -> Result<Batch, Error> {
-        Batch::new(self.clone(), options).await
     }
 
     #[must_use]
@@ -353,7 +331,7 @@ impl Model {
     /// Bytes that the executor has free, if known.
     #[must_use]
     pub fn available_bytes(&self) -> Option<u64> {
-        needs::available(&self.0.executor)
+        available(&self.0.executor)
     }
 
     /// Bytes of the weights on the executor.

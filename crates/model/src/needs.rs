@@ -1,11 +1,12 @@
-//! The memory that a model needs, and whether it is available.
+//! The memory that a model needs.
 
 use crate::adapter::Adapted;
 use crate::arch::{self, Architecture};
 use crate::error::{Error, Size};
-use crate::plans::{PlanKey, recording, sampling_keys};
-use crate::session::SessionOptions;
-use kernels::{Class, Executor, Room, StateKind, States};
+use crate::options::SessionOptions;
+use crate::plans::sampling_keys;
+use crate::recording::{PlanKey, recording};
+use kernels::{Executor, Room, StateKind, States};
 
 /// The memory that a model needs on an executor, computed before anything is allocated.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -96,43 +97,4 @@ fn planned(
     }
     let inputs: u64 = plans.iter().map(|plan| plan.placement.input_bytes).sum();
     Ok(Room::sizes(&plans).iter().sum::<u64>() + inputs)
-}
-
-/// Free bytes of an executor, if known. A software adapter uses the host's memory.
-pub(crate) fn available(executor: &Executor) -> Option<u64> {
-    let on_host = match executor {
-        Executor::Gpu(device) => device.adapter().class == Class::Software,
-        Executor::Cpu => true,
-    };
-    let host = if on_host { host() } else { None };
-    [executor.available_bytes(), host].into_iter().flatten().min()
-}
-
-/// Bytes that the system can provide without swapping.
-fn host() -> Option<u64> {
-    #[cfg(target_os = "linux")]
-    {
-        meminfo(&std::fs::read_to_string("/proc/meminfo").ok()?)
-    }
-    #[cfg(not(target_os = "linux"))]
-    None
-}
-
-#[cfg(any(target_os = "linux", test))]
-fn meminfo(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::meminfo;
-
-    #[test]
-    fn available_memory_is_read_and_an_unknown_form_is_unknown() {
-        assert_eq!(meminfo("MemTotal:  24 kB\nMemAvailable:   12 kB\n"), Some(12 * 1024));
-        assert_eq!(meminfo("MemTotal:  24 kB\n"), None);
-        assert_eq!(meminfo("MemAvailable:   12 MB\n"), None);
-        assert_eq!(meminfo("MemAvailable: 99999999999999999999 kB\n"), None);
-    }
 }

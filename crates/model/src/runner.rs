@@ -5,12 +5,14 @@ use crate::adapter::{Adapted, Applied};
 use crate::arch;
 use crate::chunk::{self, Division};
 use crate::error::Error;
+use crate::memory::available;
 use crate::model::Model;
-use crate::needs::{self, Needs};
-use crate::plans::{GPU_DEPTH, Head, PlanKey, capacities, key, most_rows, recording, rows_with_logits};
+use crate::needs::Needs;
+use crate::options::{GPU_DEPTH, SessionOptions};
+use crate::plans::{capacities, key, rows_with_logits};
+use crate::recording::{Head, PlanKey, recording};
 use crate::sampling::Sampling;
 use crate::sequence::Sequence;
-use crate::session::{PrefillProgress, SessionOptions};
 use kernels::{
     Agreement, Executor, Mirror, NotFinite, Pending, Plan, Room, SampleParams, StateKind, States, StepInput, Tap, Watch,
 };
@@ -46,6 +48,9 @@ pub(crate) struct Runner {
     last: Option<PlanKey>,
 }
 
+/// Gets (tokens evaluated, tokens in total) while a prompt is evaluated.
+pub type PrefillProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
 /// A prefill whose last step may still run.
 #[must_use]
 pub(crate) struct Prefill<'p> {
@@ -78,7 +83,7 @@ const FIRST_POSITIONS: u32 = 1024;
 /// the limit is the free memory plus `held`, the bytes that this model has allocated already.
 fn fit(model: &Model, adapted: &Adapted, options: &SessionOptions, held: u64) -> Result<(), Error> {
     let executor = model.executor();
-    let free = || Some(needs::available(executor)?.saturating_add(held));
+    let free = || Some(available(executor)?.saturating_add(held));
     let Some(available) = options.memory_bytes.or_else(free) else { return Ok(()) };
     let context = options.context_for(model.summary())?;
     Needs::of(model.architecture(), adapted, executor, options)?.fit(executor, context, available)
@@ -193,7 +198,7 @@ impl Runner {
 
     /// Largest number of rows of a step.
     pub fn most_rows(&self) -> usize {
-        most_rows(&self.options) as usize
+        self.options.most_rows() as usize
     }
 
     /// Steps that may be in flight.
@@ -214,11 +219,11 @@ impl Runner {
     }
 
     pub fn rows_with_logits(&self) -> u32 {
-        rows_with_logits(&self.model, &self.options)
+        rows_with_logits(self.model.summary().vocabulary, self.model.executor(), &self.options)
     }
 
     pub fn key(&self, rows: usize, head: Head) -> PlanKey {
-        key(&self.model, &self.options, &self.capacities, rows, head)
+        key(self.rows_with_logits(), &self.options, &self.capacities, rows, head)
     }
 
     async fn plan(&mut self, key: PlanKey) -> Result<(&mut Plan, &mut States), Error> {

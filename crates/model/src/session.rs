@@ -1,148 +1,18 @@
-//! A session: the tokens of one conversation, its KV cache, and generation from them.
+//! A session: the tokens of one conversation and its KV cache.
 
 use crate::adapter::Applied;
-use crate::arch::Summary;
-use crate::chat::{Message, RenderOptions};
 use crate::error::Error;
-use crate::generate::{Generate, GenerateOptions};
 use crate::model::Model;
-use crate::plans::Head;
+pub use crate::options::{DEFAULT_CONTEXT, SessionOptions};
+use crate::recording::Head;
+pub use crate::runner::PrefillProgress;
 use crate::runner::{Prefill, Runner, Span};
 use crate::sampling::Sampling;
 use crate::sequence::Sequence;
-use crate::tokenizer::Special;
-use cpu_ref::KvType;
-use kernels::{
-    Agreement, Element, Executor, Mirror, Pending, Plan, PlanOptions, Precision, SampleParams, States, Tap, Watch,
-};
+use kernels::{Agreement, Element, Executor, Mirror, Pending, Plan, Precision, SampleParams, States, Tap, Watch};
 use std::slice::from_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The options of a session. The default is the fastest way on the executor, with a context length
-/// of 8192.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SessionOptions {
-    /// Context length in tokens. `None` is [`DEFAULT_CONTEXT`], or the model's own context length
-    /// if that is less.
-    pub context: Option<u32>,
-    /// Type of the KV cache.
-    pub kv: KvType,
-    /// Largest number of rows of a prefill step. 0 leaves the choice to
-    /// [`Checked::settled`](crate::Checked::settled).
-    pub chunk: u32,
-    /// Number of sequences of a [`Batch`](crate::Batch). A session is one sequence.
-    pub sequences: u32,
-    /// Number of tokens at the start to keep when the context is full (at most half the context).
-    /// The older half of the tokens behind them is dropped, and the rest is evaluated again. With
-    /// `None` a full context is an error. A [`Batch`](crate::Batch) does not shift.
-    pub shift: Option<u32>,
-    /// Bytes that weights, KV cache and intermediates may take together. `None` asks the device.
-    pub memory_bytes: Option<u64>,
-    /// Precision and taps of the plans.
-    pub plan: PlanOptions,
-    /// Rows of the smallest plan between one row and a chunk. `None` leaves it to the executor.
-    pub(crate) least_rows: Option<u32>,
-}
-
-/// The context length if none is given.
-pub const DEFAULT_CONTEXT: u32 = 8192;
-
-impl Default for SessionOptions {
-    fn default() -> Self {
-        let plan = PlanOptions::default();
-        Self {
-            context: None,
-            kv: KvType::F16,
-            chunk: 0,
-            sequences: 1,
-            shift: None,
-            memory_bytes: None,
-            plan,
-            least_rows: None,
-        }
-    }
-}
-
-impl SessionOptions {
-    /// Sets the context length in tokens. `None` is [`DEFAULT_CONTEXT`].
-    #[must_use]
-    pub fn context(self, positions: impl Into<Option<u32>>) -> Self {
-        Self { context: positions.into(), ..self }
-    }
-
-    /// Sets the type of the KV cache.
-    #[must_use]
-    pub fn kv(self, kv: KvType) -> Self {
-        Self { kv, ..self }
-    }
-
-    /// Sets the largest number of rows of a prefill step. 0 leaves the choice to the executor.
-    #[must_use]
-    pub fn chunk(self, rows: u32) -> Self {
-        Self { chunk: rows, ..self }
-    }
-
-    /// Sets the number of sequences of a [`Batch`](crate::Batch).
-    #[must_use]
-    pub fn sequences(self, sequences: u32) -> Self {
-        Self { sequences, ..self }
-    }
-
-    /// Sets how many tokens at the start stay when a full context is shifted. With `None` a full
-    /// context is an error.
-    #[must_use]
-    pub fn shift(self, keep: impl Into<Option<u32>>) -> Self {
-        Self { shift: keep.into(), ..self }
-    }
-
-    /// Sets the bytes that weights, KV cache and intermediates may take. `None` asks the device.
-    #[must_use]
-    pub fn memory_bytes(self, bytes: impl Into<Option<u64>>) -> Self {
-        Self { memory_bytes: bytes.into(), ..self }
-    }
-
-    /// Sets whether a GPU rounds activations if that is faster. The CPU never rounds them.
-    #[must_use]
-    pub fn precision(self, precision: Precision) -> Self {
-        Self { plan: self.plan.precision(precision), ..self }
-    }
-
-    /// Sets the precision and the taps of the plans.
-    #[must_use]
-    pub fn plan(self, plan: PlanOptions) -> Self {
-        Self { plan, ..self }
-    }
-
-    /// Sets the rows of the smallest plan between one row and a chunk; larger plans double from
-    /// there. For tests: software drivers have no plans between.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn least_rows(self, rows: u32) -> Self {
-        Self { least_rows: Some(rows), ..self }
-    }
-
-    /// The options of the plans, with the number of sequences.
-    pub(crate) fn planning(&self) -> PlanOptions {
-        self.plan.clone().sequences(self.sequences)
-    }
-
-    /// The context length that these options give with a model.
-    ///
-    /// # Errors
-    /// [`Error::Context`] for a length of 0 or more than the model supports.
-    pub fn context_for(&self, summary: &Summary) -> Result<u32, Error> {
-        let limit = summary.context_length;
-        match self.context {
-            None => Ok(DEFAULT_CONTEXT.min(limit)),
-            Some(asked) if asked == 0 || asked > limit => {
-                Err(Error::Context { asked: asked as usize, limit: limit as usize, of: "the model" })
-            }
-            Some(asked) => Ok(asked),
-        }
-    }
-}
 
 /// The values of a tap: [rows, width]. Whole numbers, such as the experts that rows chose, are
 /// converted to f32.
@@ -172,19 +42,26 @@ pub struct Session {
     pub(crate) cancel: Arc<AtomicBool>,
 }
 
-/// Gets (tokens evaluated, tokens in total) while a prompt is evaluated.
-pub type PrefillProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
-
 /// Gets (operations done, operations) of a chunk that is compared.
 pub type Operations<'a> = &'a (dyn Fn(u32, u32) + Sync);
 
-impl Session {
-    pub(crate) async fn new(model: Model, options: SessionOptions) -> Result<Self, Error> {
-        let runner = Runner::new(model, &options).await?;
+impl Model {
+    /// Starts a conversation. Sessions share the weights and are otherwise independent.
+    ///
+    /// # Errors
+    /// [`Error::Context`] for a context length that the model does not support, [`Error::TooLarge`]
+    /// for a session that does not fit into memory.
+    ///
+    /// # Panics
+    /// If [`SessionOptions::sequences`] is 0.
+    pub async fn session_async(&self, options: SessionOptions) -> Result<Session, Error> {
+        let runner = Runner::new(self.clone(), &options).await?;
         let sequence = runner.sequence();
-        Ok(Self { runner, sequence, memo: Memo::default(), cancel: Arc::default() })
+        Ok(Session { runner, sequence, memo: Memo::default(), cancel: Arc::default() })
     }
+}
 
+impl Session {
     #[must_use]
     pub fn model(&self) -> &Model {
         &self.runner.model
@@ -296,75 +173,6 @@ impl Session {
     pub fn reset(&mut self) {
         self.rollback(0);
         self.memo.dropped = 0;
-    }
-
-    /// Generates tokens after the fed tokens. The iterator ends at an end token, a stop string, the
-    /// limit of tokens or a full context.
-    ///
-    /// # Errors
-    /// [`Error::NothingFed`]; [`Error::ContextOverflow`] if there is no room for a token and the
-    /// context does not shift.
-    pub fn generate_with(&mut self, options: GenerateOptions) -> Result<Generate<'_>, Error> {
-        if self.tokens().is_empty() {
-            return Err(Error::NothingFed);
-        }
-        if !self.shift()? {
-            return Err(Error::ContextOverflow { needed: self.context() + 1, limit: self.context() });
-        }
-        self.cancel.store(false, Ordering::Relaxed);
-        self.memo.sampling = Some(options.sampling.clone());
-        Ok(Generate::new(self, options))
-    }
-
-    /// Answers a conversation: renders these turns with the model's chat template and generates the
-    /// next turn.
-    ///
-    /// Give the whole conversation with each call. Tokens at the start that are evaluated already
-    /// are not evaluated again. Text in the turns never becomes a control token.
-    ///
-    /// # Errors
-    /// [`Error::Chat`] for turns that the template refuses; the errors of [`Session::set_prompt`]
-    /// and [`Session::generate_with`].
-    pub fn chat(&mut self, turns: &[Message]) -> Result<Generate<'_>, Error> {
-        self.chat_with(turns, &RenderOptions::default(), GenerateOptions::default())
-    }
-
-    /// As [`Session::chat`], with the caller's options for tools, thinking and sampling.
-    ///
-    /// # Errors
-    /// As [`Session::chat`].
-    pub fn chat_with(
-        &mut self,
-        turns: &[Message],
-        render: &RenderOptions,
-        generate: GenerateOptions,
-    ) -> Result<Generate<'_>, Error> {
-        let prompt = self.model().template().encode(self.model().tokenizer(), turns, render)?;
-        self.set_prompt(&prompt)?;
-        self.generate_with(generate)
-    }
-
-    /// Appends a text without the chat template and generates from it.
-    ///
-    /// `special` says whether the spelling of a control token in the text becomes that token. Use
-    /// [`Special::Text`] for text that you do not trust.
-    ///
-    /// # Errors
-    /// As [`Session::feed`] and [`Session::generate_with`].
-    pub fn generate_raw(
-        &mut self,
-        text: &str,
-        special: Special,
-        options: GenerateOptions,
-    ) -> Result<Generate<'_>, Error> {
-        let tokenizer = self.model().tokenizer();
-        let ids = if self.tokens().is_empty() {
-            tokenizer.encode_prompt(text, special)
-        } else {
-            tokenizer.encode(text, special)
-        }?;
-        self.feed(&ids)?;
-        self.generate_with(options)
     }
 
     /// Evaluates the tokens that are not evaluated yet, without reading their logits.

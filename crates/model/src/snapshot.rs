@@ -11,7 +11,6 @@ mod error;
 mod header;
 mod stream;
 
-pub(crate) use digest::sample;
 pub use error::SnapshotError;
 
 use crate::error::Error;

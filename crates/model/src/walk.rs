@@ -5,10 +5,11 @@ use crate::arch;
 use crate::chunk;
 use crate::error::Error;
 use crate::model::Model;
-use crate::plans::{self, Head, capacities, recording, rows_with_logits};
+use crate::options::SessionOptions;
+use crate::plans::{self, capacities, rows_with_logits};
+use crate::recording::{Head, recording};
 use crate::runner::Runner;
 use crate::sampling::Sampling;
-use crate::session::SessionOptions;
 use cpu_ref::KvType;
 use kernels::plan::{Planned, plan};
 use kernels::{Agreement, Class, Executor, Mirror, Precision, StepInput, Watch};
@@ -217,17 +218,22 @@ impl Walk {
             return Ok(std::iter::once(step(sequences, End::Drawn)).chain(several).collect());
         }
         let drawn = capacities(self.model.executor(), options).into_iter().map(|rows| step(rows, End::Drawn));
-        let logits = LOGITS.min(rows_with_logits(&self.model, options));
+        let logits = LOGITS.min(self.rows_with_logits(options));
         let mut steps: Vec<WalkStep> = drawn.chain([step(1, End::Greedy), step(logits, End::Logits)]).collect();
         steps.dedup();
         Ok(steps)
+    }
+
+    /// Most rows of a step that outputs the logits of every row.
+    fn rows_with_logits(&self, options: &SessionOptions) -> u32 {
+        rows_with_logits(self.model.summary().vocabulary, self.model.executor(), options)
     }
 
     /// The plan of a step; `None` on the CPU.
     fn planned(&self, options: &SessionOptions, step: WalkStep) -> Result<Option<Planned>, Error> {
         let Executor::Gpu(device) = self.model.executor() else { return Ok(None) };
         let capacities = capacities(self.model.executor(), options);
-        let key = plans::key(&self.model, options, &capacities, step.rows as usize, step.head());
+        let key = plans::key(self.rows_with_logits(options), options, &capacities, step.rows as usize, step.head());
         let kinds = arch::states(self.model.summary(), options);
         let rec = recording(self.model.architecture(), &Adapted::none(self.model.weights()), &kinds, key);
         Ok(Some(plan(&rec, device.caps(), &options.planning())?))

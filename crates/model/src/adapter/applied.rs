@@ -1,9 +1,10 @@
 //! Adapters on an executor, and a model's weights together with its active adapters.
 
-use super::{AdapterError, AdapterFile};
-use crate::error::{Error, Size};
+use super::AdapterError;
 use crate::left_out::LeftOut;
+use crate::memory::available;
 use crate::note::Note;
+use crate::size::Size;
 use kernels::{LowRank, Recorder, Weight, Weights};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -42,6 +43,13 @@ impl Factors {
     }
 }
 
+impl Note {
+    /// The note on factors that are left out; `None` if all factors apply.
+    pub(crate) fn of_factors(left_out: &LeftOut) -> Option<Self> {
+        (!left_out.is_empty()).then(|| Self::LeftOut { left_out: left_out.clone() })
+    }
+}
+
 /// An adapter that is loaded for a [`Model`](crate::Model). Any of the model's sessions can apply
 /// it. Its memory is freed when its last user drops it.
 pub struct Adapter {
@@ -53,13 +61,9 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    pub(crate) fn new(file: &AdapterFile, factors: Factors, base: &Arc<Weights>) -> Result<Self, Error> {
-        Ok(Self {
-            path: file.path().map(Path::to_path_buf),
-            digest: file.digest()?,
-            factors,
-            base: Arc::downgrade(base),
-        })
+    /// The factors of the file at `path` with this digest, loaded for `base`.
+    pub(crate) fn new(path: Option<&Path>, digest: [u8; 32], factors: Factors, base: &Arc<Weights>) -> Self {
+        Self { path: path.map(Path::to_path_buf), digest, factors, base: Arc::downgrade(base) }
     }
 
     /// The path that it was opened from.
@@ -156,7 +160,7 @@ impl Adapted {
 
 /// Refuses an adapter that does not fit into the free memory.
 pub(crate) fn fit(bytes: u64, executor: &kernels::Executor) -> Result<(), AdapterError> {
-    match crate::needs::available(executor) {
+    match available(executor) {
         Some(available) if available < bytes => {
             Err(AdapterError::TooLarge { device: executor.name(), needed: Size(bytes), available: Size(available) })
         }

@@ -2,7 +2,7 @@
 
 use super::{Pair, Side};
 use crate::error::Error;
-use crate::snapshot::sample;
+use crate::samples::sample;
 use sha2::{Digest, Sha256};
 
 /// SHA-256 of every factor's target, side, shape, type and scale, and of samples of its data. It is

@@ -1,7 +1,7 @@
 //! Errors in an adapter.
 
-use crate::error::Size;
 use crate::left_out::LeftOut;
+use crate::size::Size;
 use gguf::shape_text;
 use std::io;
 use std::path::PathBuf;

@@ -1,11 +1,27 @@
 //! Factors as they lie in a file, and their pairs.
 
-use super::{AdapterError, EMBEDDING, FactorPair};
+use super::{AdapterError, EMBEDDING};
 use crate::error::Error;
 use crate::left_out::LeftOut;
 use gguf::GgmlType;
 use kernels::{TensorBytes, Weight, Weights};
 use std::collections::BTreeMap;
+
+/// The factors B A of one weight [N, K], which becomes W + scale B A. Factors of
+/// `token_embd.weight` change what ids become, those of `output.weight` change logits, also where
+/// the two are one tensor of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FactorPair {
+    /// The name of the weight in the model's file.
+    pub target: String,
+    pub rank: u32,
+    /// Alpha divided by the rank or by its square root.
+    pub scale: f32,
+    /// [rank, K], row by row.
+    pub a: Vec<f32>,
+    /// [N, rank], row by row.
+    pub b: Vec<f32>,
+}
 
 /// The two factors of the product B A.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,9 @@
 //! A digest that tells model files apart without reading all their data.
 
-use crate::file::Base;
+use crate::base::Base;
+use crate::samples::sample;
 use gguf::{Error, Gguf};
 use sha2::{Digest, Sha256};
-
-/// Bytes of each of a tensor's three samples: at its start, its middle and its end.
-const SAMPLE_BYTES: u64 = 256;
 
 /// Bytes of the header that are read at a time.
 const CHUNK_BYTES: u64 = 256 << 10;
@@ -39,16 +37,6 @@ pub(super) fn digest(file: &Gguf, base: Base) -> Result<[u8; 32], Error> {
         hash.update(format!("base {ty}"));
     }
     Ok(hash.finalize().into())
-}
-
-/// Hashes three samples of `len` bytes: at the start, in the middle, at the end.
-pub(crate) fn sample<E>(hash: &mut Sha256, len: u64, read: impl Fn(u64, &mut [u8]) -> Result<(), E>) -> Result<(), E> {
-    let (last, mut bytes) = (len.saturating_sub(SAMPLE_BYTES), vec![0; len.min(SAMPLE_BYTES) as usize]);
-    for offset in [0, last / 2, last] {
-        read(offset, &mut bytes)?;
-        hash.update(&bytes);
-    }
-    Ok(())
 }
 
 #[cfg(test)]
