@@ -183,6 +183,22 @@ fn paths_and_imports_in_bodies() {
 }
 
 #[test]
+fn methods_with_the_name_of_a_module() {
+    let files = [
+        ("lib.rs", "mod a;\n"),
+        (
+            "a.rs",
+            "mod b;\nmod text;\nunsafe impl<T> A<T> { fn text(&self) -> impl Fn() { f } }\npub trait T { fn text(); }\nfn own() {}\n",
+        ),
+        ("a/b.rs", "use super::{T, own, text};\n"),
+        ("a/text.rs", "pub struct Text;\n"),
+    ];
+    let (own, module) = ("a/b.rs -> a.rs (super::T)", "a/b.rs -> a/text.rs (super::text)");
+    assert_eq!(edges(&files), [own, module]);
+    assert_eq!(edges(&[&files[..2], &[("a/b.rs", "use super::text;\n")], &files[3..]].concat()), [module]);
+}
+
+#[test]
 fn crate_without_its_root_or_its_row() {
     assert_eq!(found(1, &[("a.rs", "")]).1, ["kernels: no crates/kernels/src/lib.rs"]);
     let files = ["crates/kernels/src/lib.rs", "crates/more/src/lib.rs", "crates/more/src/a/lib.rs", "src/lib.rs"];
