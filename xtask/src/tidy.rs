@@ -36,7 +36,7 @@ const ONLY: &[(&str, &str, &str)] = &[
     (BROWSER, "crates/kernels/src/platform/mod.rs", "chooses between the two files of the folder"),
     (BROWSER, "crates/model/src/chat/strftime.rs", "a browser has no clock"),
     (BROWSER, "crates/train/src/checkpoint/base.rs", "a browser has no threads for a digest"),
-    (BROWSER, "crates/model/src/lib.rs", "leaves out the module of functions that block"),
+    (BROWSER, "crates/model/src/gpu.rs", "leaves out the module of functions that block"),
     (BROWSER, "crates/train/src/lib.rs", "leaves out the module of functions that block"),
     ("pollster::", "crates/kernels/src/platform/native.rs", "the one place that blocks on a future"),
 ];

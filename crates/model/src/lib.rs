@@ -34,6 +34,8 @@ mod base;
 pub mod chat;
 pub mod error;
 mod file;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod left_out;
 mod note;
 pub mod ollama;
@@ -43,76 +45,11 @@ pub mod tokenizer;
 pub use base::Base;
 pub use error::Error;
 pub use file::ModelFile;
+#[cfg(feature = "gpu")]
+pub use gpu::*;
 pub use left_out::LeftOut;
 pub use note::Note;
 pub use size::Size;
-
-#[cfg(feature = "gpu")]
-pub mod adapter;
-#[cfg(feature = "gpu")]
-pub mod answer;
-#[cfg(feature = "gpu")]
-pub mod arch;
-#[cfg(feature = "gpu")]
-pub mod batch;
-#[cfg(all(feature = "gpu", not(target_arch = "wasm32")))]
-mod blocking;
-#[cfg(feature = "gpu")]
-mod chunk;
-#[cfg(feature = "gpu")]
-pub mod generate;
-#[cfg(feature = "gpu")]
-mod load;
-#[cfg(feature = "gpu")]
-mod memory;
-#[cfg(feature = "gpu")]
-mod meta;
-#[cfg(feature = "gpu")]
-pub mod model;
-#[cfg(feature = "gpu")]
-mod needs;
-#[cfg(feature = "gpu")]
-mod options;
-#[cfg(feature = "gpu")]
-mod plans;
-#[cfg(feature = "gpu")]
-mod recording;
-#[cfg(feature = "gpu")]
-mod rope;
-#[cfg(feature = "gpu")]
-mod runner;
-#[cfg(feature = "gpu")]
-mod samples;
-#[cfg(feature = "gpu")]
-pub mod sampling;
-#[cfg(feature = "gpu")]
-mod sequence;
-#[cfg(feature = "gpu")]
-pub mod session;
-#[cfg(feature = "gpu")]
-mod shift;
-#[cfg(feature = "gpu")]
-mod snapshot;
-#[cfg(feature = "gpu")]
-mod walk;
-
-#[cfg(feature = "gpu")]
-pub use {
-    adapter::{
-        Adapter, AdapterError, AdapterFile, Applied, EMBEDDING, FactorPair, OUTPUT, peft_module, peft_name, transpose,
-    },
-    answer::AnswerText,
-    batch::{Batch, Drawn},
-    cpu_ref::KvType,
-    generate::{Finish, Generate, GenerateOptions, Generated},
-    kernels::{Device, Executor, Precision},
-    model::{Checked, Model},
-    needs::Needs,
-    sampling::Sampling,
-    session::{Session, SessionOptions, Tapped},
-    snapshot::SnapshotError,
-    walk::{NotRun, Walk, WalkStep},
-};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
