@@ -227,7 +227,8 @@ pub struct TrainerOptions {
     pub clip: Option<f64>,
     /// Decides about dropout.
     pub seed: u64,
-    /// Whether [`Trainer::evaluate_async`](crate::Trainer::evaluate_async) will be called: estimates of memory hold its plan.
+    /// Whether [`Trainer::evaluate_async`](crate::Trainer::evaluate_async) will be called:
+    /// estimates of memory hold its plan.
     pub validation: bool,
 }
 
@@ -278,7 +279,8 @@ impl TrainerOptions {
         Self { seed, ..self }
     }
 
-    /// Whether [`Trainer::evaluate_async`](crate::Trainer::evaluate_async) will be called: estimates of memory hold its plan.
+    /// Whether [`Trainer::evaluate_async`](crate::Trainer::evaluate_async) will be called:
+    /// estimates of memory hold its plan.
     #[must_use]
     pub fn validation(self, validation: bool) -> Self {
         Self { validation, ..self }

@@ -1,4 +1,4 @@
-//! The derivatives of a loss by the values of a recording, while the recording is walked in reverse.
+//! The derivatives of a loss by the values of a recording, while it is walked in reverse.
 
 use kernels::ops::backward::join_columns;
 use kernels::ops::{self, Op};

@@ -1,8 +1,12 @@
 //! Pieces of shaders: the end of each head lists the names that the piece needs and the names that
 //! it gives.
 
-use super::{FAMILIES, Files};
+use super::files::Files;
 use std::collections::HashSet;
+
+/// The families, in their order: a family may use those before it. Each has a folder of kernels and
+/// a folder of shaders, whose pieces are in the subfolder `pieces`.
+pub const FAMILIES: [&str; 7] = ["elementwise", "sampling", "norm", "matmul", "attention", "experts", "training"];
 
 /// True if a shader is a piece that is composed unchanged. Pieces of formats and state types are
 /// renamed by a prefix instead.

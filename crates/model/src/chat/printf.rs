@@ -1,4 +1,4 @@
-//! The operator `%` as Python has it: `template % arguments`, and remainders. The engine writes each argument by its place's flags.
+//! The operator `%` as Python has it. The engine writes each argument by its place's flags.
 
 use minijinja::formatting::{FormatStyle, format};
 use minijinja::value::{Rest, Tuple, ValueKind, ValueOrKwargs};

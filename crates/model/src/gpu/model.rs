@@ -243,7 +243,8 @@ impl Model {
         ModelFile { file, tokenizer, template: template.clone(), notes: notes.clone(), base: *base }
     }
 
-    /// Loads an adapter beside the weights, for [`Session::set_adapters`](crate::Session::set_adapters) and
+    /// Loads an adapter beside the weights, for
+    /// [`Session::set_adapters`](crate::Session::set_adapters) and
     /// [`Batch::set_adapters`](crate::Batch::set_adapters).
     ///
     /// # Errors

@@ -89,7 +89,7 @@ mod tests {
     fn every_tag_stands_beside_a_line_and_has_one_sentence() {
         let mut tags = vec![];
         for path in crate::files::all().unwrap() {
-            tags.extend(Excuses::of(&path, &crate::read(&path).unwrap()).unwrap().tags());
+            tags.extend(Excuses::of(&path, &crate::workspace::read(&path).unwrap()).unwrap().tags());
         }
         for (n, reason) in REASONS.iter().enumerate() {
             assert!(tags.contains(&reason.tag), "no shader line names {}", reason.tag);

@@ -2,7 +2,7 @@
 //! `//~ TAG: KIND, KIND; TAG: KIND` at the end of the line, or alone on the line above. The tags
 //! are listed in `reasons.rs`. A tag without a kind excuses every fault of its line.
 
-use super::faults::Fault;
+use super::Fault;
 use super::reasons::{self, Holds, Reason};
 use anyhow::Context as _;
 use std::collections::BTreeSet;
@@ -100,8 +100,8 @@ impl Excuse {
 
 #[cfg(test)]
 mod tests {
-    use super::super::faults;
     use super::Excuses;
+    use crate::faults;
 
     /// Every excuse must match a fault that no earlier excuse matches. This check needs no device;
     /// a check that the fault survives would need one.
@@ -109,7 +109,7 @@ mod tests {
     fn every_excuse_has_a_fault_of_its_line() {
         let mut idle = vec![];
         for path in crate::files::all().unwrap() {
-            let text = crate::read(&path).unwrap();
+            let text = crate::workspace::read(&path).unwrap();
             let (excuses, faults) = (Excuses::of(&path, &text).unwrap(), faults::of(&text));
             let unneeded = |n: &usize| !faults.iter().any(|fault| excuses.find(fault, false) == Some(*n));
             let unneeded = (0..excuses.0.len()).filter(unneeded).map(|n| &excuses.0[n]);
