@@ -49,8 +49,10 @@ pub enum Rounding {
 /// One rung.
 pub struct Rung {
     /// The kernel. Its file may declare a second kernel for formats that this one does not read.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub kernel: &'static Kernel,
     /// The domain, in words.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub domain: &'static str,
     pub rounding: Rounding,
     /// Whether the rung multiplies only a single row.
@@ -59,6 +61,7 @@ pub struct Rung {
     serves: fn(Problem, &Caps) -> bool,
     lower: fn(&Product, &Lower<'_>) -> Vec<Dispatch>,
     /// Why the rung stands above the rungs after it, with the measurement.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub beats: &'static str,
 }
 
