@@ -2,7 +2,8 @@
 //!
 //! `xtask/browser/compile.mjs` drives the browser: modules in, as JSON on stdin, messages out.
 
-use crate::{compiled, files, root};
+use crate::workspace::root;
+use crate::{compiled, files};
 use anyhow::{Context as _, ensure};
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::language;

@@ -1,6 +1,6 @@
 //! `contracts`: writes docs/contracts.md from the declarations of the kernels.
 
-use crate::{read, root};
+use crate::workspace::{read, root};
 use anyhow::Context as _;
 use kernels::testing::kernel::compose::{Piece, Shader};
 use kernels::testing::kernel::{Access, Fill, Kernel, KvUse, Needs, PEAK, Part, Scalar, Variant};

@@ -3,7 +3,7 @@
 
 mod report;
 
-use crate::root;
+use crate::workspace::root;
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! The shader files, and the occurrences of their text in composed shaders.
 
-use crate::root;
+use crate::workspace::root;
 use anyhow::Context as _;
 use kernels::testing::kernel::compose::{Shader, instantiate};
 use std::path::Path;
@@ -22,7 +22,7 @@ pub fn is_wanted(path: &str, parts: &[String]) -> bool {
 
 /// Files by path, with their text.
 pub fn read(paths: &[String]) -> anyhow::Result<Vec<(String, String)>> {
-    paths.iter().map(|path| Ok((path.clone(), crate::read(path)?))).collect()
+    paths.iter().map(|path| Ok((path.clone(), crate::workspace::read(path)?))).collect()
 }
 
 fn list(dir: &Path, files: &mut Vec<String>) -> anyhow::Result<()> {

@@ -2,76 +2,26 @@
 //! implementations.
 
 mod adapters;
+mod args;
 mod check;
 mod fast;
+mod fixtures;
 mod gradients;
 mod nodes;
 mod trajectories;
 
 use crate::{lanes, npy};
 use anyhow::{Context, Result, bail, ensure};
+use args::Activations;
+pub use args::Args;
 use check::{Check, same_best};
+use fixtures::{FOLDERS, ids, json};
 use kernels::{Device, Executor, PlanOptions, Precision};
 use model::{KvType, Model, ModelFile, Sampling, SessionOptions, Tapped};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-
-/// Compare the results of small models with the results of other implementations
-#[derive(clap::Args)]
-pub struct Args {
-    /// The folder of fixtures; the fixtures of this repository, tests/goldens, also run
-    #[arg(long, required_unless_present = "model")]
-    fixtures: Option<PathBuf>,
-    /// With --nodes, instead of fixtures: this GGUF file, with random tokens. It needs no reference
-    #[arg(long, value_name = "FILE", requires = "nodes", conflicts_with = "fixtures")]
-    model: Option<PathBuf>,
-    /// Only folders and files whose path contains this
-    #[arg(long, default_value = "", allow_hyphen_values = true)]
-    only: String,
-    /// Only this executor: cpu or gpu
-    #[arg(long)]
-    executor: Option<String>,
-    /// f32, or fast: the rounded activations that `weft run` has on a GPU, and gradients with
-    /// operands in f16 where it has cooperative matrices. The CPU is f32 always
-    #[arg(long, value_enum, default_value = "f32")]
-    precision: Activations,
-    /// Train the models of the fixtures for ten steps on a software driver, too. Each model takes
-    /// minutes there. Other executors train all models without this flag
-    #[arg(long)]
-    trajectories: bool,
-    /// Instead of logits, compare every operation on the GPU with the host, from the inputs that
-    /// the GPU read: prompts in several chunks, steps at several depths, and batches
-    #[arg(long)]
-    nodes: bool,
-    /// With --nodes, the longest prompt and the deepest step
-    #[arg(long, value_name = "N", default_value_t = 1920)]
-    longest: usize,
-}
-
-/// What `--precision` takes.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Activations {
-    Fast,
-    F32,
-}
-
-impl Args {
-    fn precision(&self) -> Precision {
-        match self.precision {
-            Activations::Fast => Precision::Fast,
-            Activations::F32 => Precision::F32,
-        }
-    }
-
-    fn fixtures(&self) -> Result<&Path> {
-        self.fixtures.as_deref().context("--fixtures DIR names the folder of fixtures")
-    }
-}
-
-/// The folders of the fixtures that this version runs.
-const FOLDERS: [&str; 7] = ["qwen2", "qwen3", "gemma2", "gemma3", "gemma4e", "gemma4d", "gemma4moe"];
 
 /// The largest allowed differences from the references.
 #[derive(Copy, Clone)]
@@ -95,7 +45,7 @@ const WIDER: [(&str, Bounds); 1] =
 /// The folders of the requested fixtures, then the folders of this repository.
 fn folders(fixtures: &Path) -> Result<Vec<PathBuf>> {
     let mut all: Vec<PathBuf> = FOLDERS.iter().map(|name| fixtures.join(name)).collect();
-    let own = crate::root().join("tests/goldens");
+    let own = crate::workspace::root().join("tests/goldens");
     let mut found: Vec<PathBuf> = match own.exists() {
         true => std::fs::read_dir(&own)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?,
         false => vec![],
@@ -215,16 +165,6 @@ fn goldens(args: &Args) -> Result<Vec<Golden>> {
         }
     }
     Ok(all)
-}
-
-fn json(path: &Path) -> Result<Value> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(serde_json::from_str(&text)?)
-}
-
-fn ids(value: &Value) -> Result<Vec<u32>> {
-    let list = value.as_array().context("not a list of ids")?;
-    list.iter().map(|v| v.as_u64().map(|v| v as u32).context("not an id")).collect()
 }
 
 struct Golden {

@@ -5,6 +5,7 @@ mod compiled;
 mod contracts;
 mod curve;
 mod dump;
+mod faults;
 mod files;
 mod golden;
 mod lanes;
@@ -21,10 +22,9 @@ mod shaders;
 mod tidy;
 mod turns;
 mod verify;
+mod workspace;
 
-use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Checks and recipes of the workspace.
@@ -68,16 +68,6 @@ enum Command {
     /// Compare the results of small models with the results of other implementations
     Golden(golden::Args),
     DoctorFaults(planted::Args),
-}
-
-/// The workspace's folder. The commands work there, independent of the current folder.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
-}
-
-/// The text of a file of the workspace.
-fn read(path: &str) -> anyhow::Result<String> {
-    std::fs::read_to_string(root().join(path)).with_context(|| format!("reading {path}"))
 }
 
 fn main() -> anyhow::Result<ExitCode> {

@@ -1,7 +1,6 @@
 //! `map`: makes plans, and writes the kernels that they run as tables to docs/kernels.md.
 
-use crate::tidy::FAMILIES;
-use crate::{read, root};
+use crate::workspace::{FAMILIES, read, root};
 use anyhow::Context as _;
 use cpu_ref::{KvType, Mask};
 use gguf::GgmlType;

@@ -1,6 +1,6 @@
 //! `packages`: every crate alone, as somebody who depends on its package has it.
 
-use crate::root;
+use crate::workspace::root;
 use anyhow::{Context as _, Result, ensure};
 use std::env;
 use std::fs;
@@ -82,7 +82,7 @@ fn cargo(target: &Path) -> Command {
 
 /// The version of all packages, as the workspace's manifest has it.
 fn version() -> Result<String> {
-    let manifest = crate::read("Cargo.toml")?;
+    let manifest = crate::workspace::read("Cargo.toml")?;
     let package = manifest.split("[workspace.package]").nth(1).context("Cargo.toml: no [workspace.package]")?;
     let line = package.lines().find_map(|line| line.strip_prefix("version = ")).context("Cargo.toml: no version")?;
     Ok(line.trim_matches('"').to_string())

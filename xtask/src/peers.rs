@@ -1,6 +1,6 @@
 //! `peers`: training beside torch, PEFT, TRL and llama.cpp, by `tests/peers/run.py`.
 
-use crate::root;
+use crate::workspace::root;
 use anyhow::{Context as _, Result};
 use std::path::PathBuf;
 use std::process::Command;

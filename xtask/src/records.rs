@@ -1,8 +1,8 @@
 //! Results of long checks in text files, one per line. A result holds while the hash of its subject
 //! does.
 
-use crate::mutate::faults;
-use crate::root;
+use crate::faults;
+use crate::workspace::root;
 use anyhow::Context as _;
 use kernels::testing::drawn::Drawn;
 use kernels::testing::sweep::Target;

@@ -1,19 +1,20 @@
 //! `tidy`: the rules of this project that no compiler checks.
 
-use crate::root;
-use anyhow::Context as _;
 use std::collections::BTreeMap;
-use std::process::Command;
 
 mod ci;
 mod circles;
 mod declarations;
+mod files;
 mod messages;
 mod pieces;
 mod prose;
 mod public;
 #[cfg(test)]
 mod tests;
+
+use files::{Files, files};
+use crate::workspace::FAMILIES;
 
 /// The largest number of lines of a file, for .rs and .wgsl.
 const MAX_RUST: usize = 500;
@@ -37,7 +38,7 @@ const ONLY: &[(&str, &str, &str)] = &[
     (BROWSER, "crates/kernels/src/platform/mod.rs", "chooses between the two files of the folder"),
     (BROWSER, "crates/model/src/chat/strftime.rs", "a browser has no clock"),
     (BROWSER, "crates/train/src/checkpoint/base.rs", "a browser has no threads for a digest"),
-    (BROWSER, "crates/model/src/lib.rs", "leaves out the module of functions that block"),
+    (BROWSER, "crates/model/src/gpu.rs", "leaves out the module of functions that block"),
     (BROWSER, "crates/train/src/lib.rs", "leaves out the module of functions that block"),
     ("pollster::", "crates/kernels/src/platform/native.rs", "the one place that blocks on a future"),
 ];
@@ -76,9 +77,6 @@ const MARKS: [&str; 5] =
 /// Folders that exist only on one machine.
 const MACHINE: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
-/// The workspace's files by path, with their content if it is text.
-type Files = BTreeMap<String, Option<String>>;
-
 /// Runs every rule and prints the findings. Returns true if there are none.
 pub fn run() -> anyhow::Result<bool> {
     let files = files()?;
@@ -112,24 +110,15 @@ pub fn run() -> anyhow::Result<bool> {
     Ok(found.is_empty())
 }
 
-/// Checks how the files of the kernels crate import each other.
+/// Checks how the files of every crate import each other.
 fn imports(files: &Files, found: &mut Vec<String>) -> String {
-    let sources =
-        files.iter().filter_map(|(path, text)| Some((path.strip_prefix("crates/kernels/src/")?, text.as_deref()?)));
-    circles::circles("kernels", &sources.filter(|(path, _)| path.ends_with(".rs")).collect(), found)
-}
-
-/// The files that git tracks, and the new files that it does not ignore.
-fn files() -> anyhow::Result<Files> {
-    let listed = Command::new("git")
-        .args(["ls-files", "-co", "--exclude-standard", "-z"])
-        .current_dir(root())
-        .output()
-        .context("git")?;
-    anyhow::ensure!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr).trim());
-    let paths = String::from_utf8(listed.stdout).context("file names")?;
-    let paths = paths.split('\0').filter(|path| root().join(path).is_file());
-    Ok(paths.map(|path| (path.to_string(), std::fs::read_to_string(root().join(path)).ok())).collect())
+    found.extend(circles::uncounted(files.keys().map(String::as_str)));
+    let texts = || files.iter().filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)));
+    let line = |krate: &circles::Counted| {
+        let sources = texts().filter_map(|(path, text)| Some((path.strip_prefix(krate.src)?, text)));
+        circles::circles(krate, &sources.filter(|(path, _)| path.ends_with(".rs")).collect(), found)
+    };
+    circles::CRATES.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Finds sums and products of the libraries that become 64 bits wide only after they are computed.
@@ -317,10 +306,6 @@ fn dependencies(files: &Files, found: &mut Vec<String>) {
         }
     }
 }
-
-/// The families, in their order: a family may use those before it. Each has a folder of kernels and
-/// a folder of shaders, whose pieces are in the subfolder `pieces`.
-pub const FAMILIES: [&str; 7] = ["elementwise", "sampling", "norm", "matmul", "attention", "experts", "training"];
 
 /// The family whose folder of kernels has this file.
 fn family_of(path: &str) -> Option<&'static str> {

@@ -3,7 +3,8 @@
 
 mod ledger;
 
-use crate::{browser, compiled, lanes, mutate, races, root, shaders};
+use crate::workspace::root;
+use crate::{browser, compiled, lanes, mutate, races, shaders};
 use anyhow::Context as _;
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::language;

@@ -1,8 +1,7 @@
 //! `weft completions`: completion scripts for shells.
 
-use crate::args::Cli;
 use anyhow::Result;
-use clap::CommandFactory;
+use clap::Command;
 use std::io::Write;
 
 /// Print a completion script for a shell
@@ -16,8 +15,9 @@ pub struct Args {
     shell: clap_complete::Shell,
 }
 
-pub fn run(args: &Args) -> Result<()> {
+/// Prints the script of this command line.
+pub fn run(args: &Args, mut cli: Command) -> Result<()> {
     let mut script = vec![];
-    clap_complete::generate(args.shell, &mut Cli::command(), "weft", &mut script);
+    clap_complete::generate(args.shell, &mut cli, "weft", &mut script);
     Ok(std::io::stdout().write_all(&script)?)
 }

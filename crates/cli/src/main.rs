@@ -7,6 +7,7 @@
 mod args;
 mod bench;
 mod cache;
+mod command;
 mod completions;
 mod devices;
 mod doctor;
@@ -32,8 +33,8 @@ mod tokenize;
 mod train;
 mod tune;
 
-use args::{Cli, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use command::{Cli, Command};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -61,8 +62,8 @@ fn main() -> ExitCode {
         Command::Train(args) => train::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Tune(args) => tune::run(&args),
-        Command::Completions(args) => completions::run(&args),
-        Command::Man(args) => man::run(&args),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
     });
     cache::save();
     exit::code(result)

@@ -1,9 +1,8 @@
 //! `weft man`: manual pages.
 
-use crate::args::Cli;
 use crate::exit::usage;
 use anyhow::{Context, Result};
-use clap::{CommandFactory, ValueHint};
+use clap::{Command, ValueHint};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -22,8 +21,9 @@ pub struct Args {
     all: Option<PathBuf>,
 }
 
-pub fn run(args: &Args) -> Result<()> {
-    let mut cli = Cli::command().disable_help_subcommand(true);
+/// Prints a page of this command line.
+pub fn run(args: &Args, cli: Command) -> Result<()> {
+    let mut cli = cli.disable_help_subcommand(true);
     cli.build();
     if let Some(folder) = &args.all {
         let failed = || format!("cannot write manual pages to {}", folder.display());
@@ -33,7 +33,7 @@ pub fn run(args: &Args) -> Result<()> {
     let command = match &args.command {
         None => cli,
         Some(name) => {
-            let known = cli.get_subcommands().map(clap::Command::get_name).collect::<Vec<_>>().join(", ");
+            let known = cli.get_subcommands().map(Command::get_name).collect::<Vec<_>>().join(", ");
             let found =
                 cli.find_subcommand(name).ok_or_else(|| usage(format!("no command \"{name}\"; there are {known}")))?;
             found.clone()

@@ -49,9 +49,6 @@
 //! handles, `device` requests an experimental feature, `pipelines` builds shaders without loop
 //! bounds and restores saved pipelines, and `upload` shares staging memory between threads.
 
-// Some functions have no caller but tests, benches and `xtask`.
-#![cfg_attr(not(feature = "testing"), allow(dead_code, unused_imports))]
-
 mod caps;
 #[macro_use]
 mod graph;

@@ -1,39 +1,13 @@
 //! An opened file: its metadata, tokenizer and chat template. No weights are loaded.
 
+use crate::base::Base;
 use crate::chat::ChatTemplate;
 use crate::error::Error;
 use crate::note::Note;
 use crate::tokenizer::Tokenizer;
-use gguf::{GgmlType, Gguf};
+use gguf::Gguf;
 use std::path::Path;
 use std::sync::Arc;
-
-/// The types that the weights of the linear layers have in memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Base {
-    /// The types of the file.
-    #[default]
-    AsStored,
-    /// NF4, made of F16, BF16 or F32 while the weights load: blocks of 64 elements with an f32
-    /// absmax, 0.5625 bytes per weight (Dettmers et al. 2023, arXiv 2305.14314). The embedding, the
-    /// output matrix, norms and routers keep the types of the file.
-    Nf4,
-    /// NF4_DQ: the same, with the absmax of each block in 8 bits, 0.53125 bytes per weight (double
-    /// quantization, section 3 of the same paper). Rows are multiples of 256.
-    Nf4Dq,
-}
-
-impl Base {
-    /// The type of the matrices that are converted.
-    pub(crate) fn ty(self) -> Option<GgmlType> {
-        match self {
-            Self::AsStored => None,
-            Self::Nf4 => Some(GgmlType::NF4),
-            Self::Nf4Dq => Some(GgmlType::NF4_DQ),
-        }
-    }
-}
 
 /// An opened file with its tokenizer and chat template. No weights are loaded yet. Clones share the
 /// file.
@@ -59,18 +33,17 @@ impl ModelFile {
     /// Reads the tokenizer and the chat template of an open GGUF file.
     ///
     /// # Errors
-    /// A broken tokenizer; with the feature `gpu`, an architecture that this version does not run.
-    /// The template is compiled when something is to be rendered.
+    /// A broken tokenizer. The template is compiled when something is to be rendered.
+    #[cfg(not(feature = "gpu"))]
     pub fn new(file: Gguf) -> Result<Self, Error> {
-        #[cfg(feature = "gpu")]
-        let (architecture, _) = crate::arch::find(&file)?;
+        Self::read(file)
+    }
+
+    /// A file whose architecture the caller has checked, if it is to run.
+    pub(crate) fn read(file: Gguf) -> Result<Self, Error> {
         let tokenizer = Arc::new(Tokenizer::from_gguf(&file)?);
         let template = ChatTemplate::from_gguf(&file, &tokenizer);
-        let mut notes = tokenizer.notes().to_vec();
-        // A number out of range is an error when the hyper-parameters are read.
-        #[cfg(feature = "gpu")]
-        notes.extend(crate::meta::Meta { file: &file, architecture }.context_note().unwrap_or_default());
-        notes.shrink_to_fit();
+        let notes = tokenizer.notes().to_vec();
         Ok(Self { file: Arc::new(file), tokenizer, template, notes, base: Base::default() })
     }
 

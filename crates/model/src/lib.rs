@@ -30,77 +30,26 @@
 //! * [`arch`] has a file for each architecture, to read beside its paper.
 //! * [`Error`] names the key, the tensor or the limit.
 
+mod base;
 pub mod chat;
 pub mod error;
 mod file;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod left_out;
 mod note;
 pub mod ollama;
+mod size;
 pub mod tokenizer;
 
-pub use error::{Error, Size};
-pub use file::{Base, ModelFile};
+pub use base::Base;
+pub use error::Error;
+pub use file::ModelFile;
+#[cfg(feature = "gpu")]
+pub use gpu::*;
 pub use left_out::LeftOut;
 pub use note::Note;
-
-#[cfg(feature = "gpu")]
-pub mod adapter;
-#[cfg(feature = "gpu")]
-pub mod answer;
-#[cfg(feature = "gpu")]
-pub mod arch;
-#[cfg(feature = "gpu")]
-pub mod batch;
-#[cfg(all(feature = "gpu", not(target_arch = "wasm32")))]
-mod blocking;
-#[cfg(feature = "gpu")]
-mod chunk;
-#[cfg(feature = "gpu")]
-pub mod generate;
-#[cfg(feature = "gpu")]
-mod load;
-#[cfg(feature = "gpu")]
-mod meta;
-#[cfg(feature = "gpu")]
-pub mod model;
-#[cfg(feature = "gpu")]
-mod needs;
-#[cfg(feature = "gpu")]
-mod plans;
-#[cfg(feature = "gpu")]
-mod rope;
-#[cfg(feature = "gpu")]
-mod runner;
-#[cfg(feature = "gpu")]
-pub mod sampling;
-#[cfg(feature = "gpu")]
-mod sequence;
-#[cfg(feature = "gpu")]
-pub mod session;
-#[cfg(feature = "gpu")]
-mod shift;
-#[cfg(feature = "gpu")]
-mod snapshot;
-#[cfg(feature = "gpu")]
-mod walk;
-
-#[cfg(feature = "gpu")]
-pub use {
-    adapter::{
-        Adapter, AdapterError, AdapterFile, Applied, EMBEDDING, FactorPair, OUTPUT, peft_module, peft_name, transpose,
-    },
-    answer::AnswerText,
-    batch::{Batch, Drawn},
-    cpu_ref::KvType,
-    generate::{Finish, Generate, GenerateOptions, Generated},
-    kernels::{Device, Executor, Precision},
-    model::{Checked, Model},
-    needs::Needs,
-    sampling::Sampling,
-    session::{Session, SessionOptions, Tapped},
-    snapshot::SnapshotError,
-    walk::{NotRun, Walk, WalkStep},
-};
+pub use size::Size;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

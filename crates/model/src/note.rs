@@ -77,13 +77,6 @@ pub enum Note {
     },
 }
 
-impl Note {
-    /// The note on factors that are left out; `None` if all factors apply.
-    pub(crate) fn of_factors(left_out: &LeftOut) -> Option<Self> {
-        (!left_out.is_empty()).then(|| Self::LeftOut { left_out: left_out.clone() })
-    }
-}
-
 /// The names, and the number of the names that are left out.
 fn listed(names: &[String], count: usize) -> String {
     let all = names.join(", ");

@@ -20,6 +20,7 @@ mod error;
 pub mod golden;
 mod load;
 mod merge;
+mod parts;
 mod pieces;
 pub(crate) mod prefixes;
 mod pretokenize;
@@ -38,19 +39,11 @@ use vocab::Vocab;
 
 use crate::note::Note;
 
-pub use build::Parts;
+pub use added::Special;
 pub use decode::{Control, Decoder};
 pub use error::TokenizerError;
+pub use parts::Parts;
 pub use vocab::Kind;
-
-/// Whether the names of control tokens in a text are encoded as these tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Special {
-    /// `<|im_start|>` in the text becomes one id: for text that we or a chat template wrote.
-    Parse,
-    /// `<|im_start|>` in the text stays plain characters: for text from users.
-    Text,
-}
 
 enum Model {
     ByteLevel(ByteLevel),

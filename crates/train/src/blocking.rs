@@ -1,11 +1,14 @@
-//! Functions that block, for native hosts: each is one call of `block_on` over the function of the
-//! same name that ends in `_async`.
+//! Functions that block, for native hosts: each is one call of `block_on` over an `async` function.
+//! The two have one name but for the ending `_async`, except that
+//! [`Trainer::save_checkpoint`] writes the bytes of [`Trainer::checkpoint_async`] to a file.
 
 use crate::{
-    Document, Error, GradientOptions, Gradients, Loss, Method, Parameter, Step, Trained, Trainer, TrainerOptions,
+    Document, Error, Facts, GradientOptions, Gradients, Loss, Method, Parameter, Step, Trained, Trainer, TrainerOptions,
 };
 use kernels::{Watch, block_on};
 use model::{FactorPair, Model};
+use std::io;
+use std::path::Path;
 
 impl Gradients {
     /// As [`Gradients::new_async`].
@@ -88,5 +91,29 @@ impl Trainer {
     /// As [`Trainer::factors_async`].
     pub fn factors(&self) -> Result<Vec<FactorPair>, Error> {
         block_on(self.factors_async())
+    }
+
+    /// Writes a checkpoint, whole or not at all; see [`Trainer::checkpoint_async`].
+    ///
+    /// # Errors
+    /// Errors of the device and of the file.
+    pub fn save_checkpoint(&self, path: &Path, facts: &Facts, position: &str) -> Result<(), Error> {
+        // The error of a device, which the writer of files does not know.
+        let mut failed = None;
+        let written = gguf::atomic_write(path, |out| {
+            let each = |bytes: &[u8]| out.write_all(bytes).map_err(|error| Error::File(gguf::Error::Write { error }));
+            match block_on(self.checkpoint_async(facts, position, each)) {
+                Err(Error::File(gguf::Error::Write { error })) => Err(error),
+                Err(error) => {
+                    failed = Some(error);
+                    Err(io::Error::other("the device failed"))
+                }
+                Ok(()) => Ok(()),
+            }
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(written?),
+        }
     }
 }

@@ -5,22 +5,20 @@
 //! before it. The key `weft` of its metadata is a JSON object.
 
 mod base;
+mod difference;
 mod error;
 mod facts;
 mod layout;
 
 pub use base::BaseDigest;
-pub use error::{CheckpointError, Difference};
+pub use difference::{Difference, Facts};
+pub use error::CheckpointError;
 
 use crate::error::Error;
-use crate::trainer::{Tally, Trainer};
+use crate::tally::Tally;
+use crate::trainer::Trainer;
 use layout::{DIGEST_BYTES, Head, Header, Layout};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-
-/// What must be the same when a run goes on, by name.
-pub type Facts = BTreeMap<String, String>;
 
 /// What a checkpoint says beside the state of the trainer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +81,7 @@ impl Trainer {
         let expected = if is_sampled { self.facts_of_version_1() } else { self.facts() };
         let mut expected = expected.map_err(|error| CheckpointError::Base { reason: error.to_string() })?;
         expected.extend(facts.clone());
-        let differences = error::differences(&head.facts, &expected);
+        let differences = difference::differences(&head.facts, &expected);
         if !differences.is_empty() {
             return Err(CheckpointError::Differs { differences });
         }
@@ -121,13 +119,6 @@ fn check_digest(from: &dyn gguf::Source) -> Result<(), CheckpointError> {
     let mut kept = [0; DIGEST_BYTES];
     read(end, &mut kept)?;
     if hash.finalize().as_slice() == kept { Ok(()) } else { Err(CheckpointError::Altered) }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 impl Tally {

@@ -81,30 +81,6 @@ pub(crate) fn save_then(
 }
 
 impl Trainer {
-    /// Writes a checkpoint, whole or not at all; see [`Trainer::checkpoint_async`].
-    ///
-    /// # Errors
-    /// Errors of the device and of the file.
-    pub fn save_checkpoint(&self, path: &Path, facts: &Facts, position: &str) -> Result<(), Error> {
-        // The error of a device, which the writer of files does not know.
-        let mut failed = None;
-        let written = gguf::atomic_write(path, |out| {
-            let each = |bytes: &[u8]| out.write_all(bytes).map_err(|error| Error::File(gguf::Error::Write { error }));
-            match kernels::block_on(self.checkpoint_async(facts, position, each)) {
-                Err(Error::File(gguf::Error::Write { error })) => Err(error),
-                Err(error) => {
-                    failed = Some(error);
-                    Err(io::Error::other("the device failed"))
-                }
-                Ok(()) => Ok(()),
-            }
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(written?),
-        }
-    }
-
     /// Takes the state of a checkpoint file; see [`Trainer::restore`].
     ///
     /// # Errors

@@ -26,6 +26,7 @@ mod files;
 #[cfg(not(target_arch = "wasm32"))]
 mod folder;
 mod gradients;
+mod hex;
 #[cfg(not(target_arch = "wasm32"))]
 mod log;
 mod memory;
@@ -43,6 +44,7 @@ mod replay;
 #[cfg(not(target_arch = "wasm32"))]
 mod rewrite;
 mod schedule;
+mod tally;
 mod tape;
 mod targets;
 #[cfg(not(target_arch = "wasm32"))]
@@ -76,13 +78,14 @@ pub use memory::Memory;
 pub use merge::{Merged, merge, save_model};
 pub use method::{Full, Lora, Method};
 pub use model::FactorPair;
-pub use options::{Capture, Captured, Checkpointing, GradientOptions, Normalize};
+pub use options::{Capture, Captured, Checkpointing, GradientOptions, Normalize, TrainerOptions};
 pub use parameters::{Parameter, Trained};
 #[cfg(not(target_arch = "wasm32"))]
 pub use rewrite::{Fallback, Writing};
 pub use schedule::{Rate, Schedule};
+pub use tally::Tally;
 pub use targets::Targets;
-pub use trainer::{SKIPS, Step, Tally, Trainer, TrainerOptions};
+pub use trainer::{SKIPS, Step, Trainer};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

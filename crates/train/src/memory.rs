@@ -1,9 +1,7 @@
 //! The memory that gradients need, computed before anything is allocated.
 
-use crate::error::Error;
-use crate::recorded::Recorded;
 use kernels::plan::{host_bytes, plan};
-use kernels::{Executor, PlanOptions, Recorder};
+use kernels::{Error, Executor, PlanOptions, Recorder};
 
 /// Bytes in parts.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -31,14 +29,15 @@ impl Memory {
         self.weights + self.parameters + self.gradients + self.moments + self.saved + self.scratch + self.validation
     }
 
-    /// The need for a recording, whose values are as large as its capacity.
+    /// The need for a recording, whose values are as large as its capacity. `parameters` and
+    /// `moments` are bytes.
     pub(crate) fn of(
-        recorded: &Recorded,
+        rec: &Recorder,
+        [parameters, moments]: [u64; 2],
         executor: &Executor,
         weights: u64,
         options: &PlanOptions,
     ) -> Result<Self, Error> {
-        let Recorded { rec, parameters, .. } = recorded;
         let (saved, scratch) = match executor {
             Executor::Cpu => {
                 let [most, saved] = host_bytes(rec);
@@ -50,7 +49,6 @@ impl Memory {
                 (saved, planned.intermediate_bytes() - saved + planned.exchange_bytes())
             }
         };
-        let (moments, parameters) = (parameters.moment_bytes(), parameters.bytes());
         Ok(Self { weights, parameters, gradients: parameters, moments, saved, scratch, validation: 0 })
     }
 }

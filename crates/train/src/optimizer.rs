@@ -1,8 +1,8 @@
 //! The step of the optimizer, as a plan of its own: it runs once for each batch.
 
 use crate::error::Error;
+use crate::options::TrainerOptions;
 use crate::parameters::Parameters;
-use crate::trainer::TrainerOptions;
 use kernels::cpu_ref::AdamwSpec;
 use kernels::ops::backward::{Moments, adamw, adamw_step, sum_squares};
 use kernels::{Counts, Lead, Plan, PlanOptions, Recorder, Shape, State, States, StepInput, Watch};

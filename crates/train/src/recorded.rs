@@ -114,7 +114,8 @@ impl Recorded {
         for checkpointing in choices {
             let mut recorded = Self::with(subject, asked, rows, checkpointing)?;
             let weights = subject.weights.bytes();
-            needed = Memory::of(&recorded, subject.executor, weights, &asked.options.plan())?;
+            let kept = [recorded.parameters.bytes(), recorded.parameters.moment_bytes()];
+            needed = Memory::of(&recorded.rec, kept, subject.executor, weights, &asked.options.plan())?;
             if asked.parameters.validation {
                 let rec = losses(subject, &recorded.parameters, rows, asked.free)?;
                 needed.validation = memory::of_validation(&rec, subject.executor, &asked.options.plan())?;

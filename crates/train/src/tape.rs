@@ -1,7 +1,5 @@
-//! The reverse walk: appends to a recording the derivative of a loss by its values.
+//! The derivatives of a loss by the values of a recording, while it is walked in reverse.
 
-use crate::error::Error;
-use crate::vjp;
 use kernels::ops::backward::join_columns;
 use kernels::ops::{self, Op};
 use kernels::{Node, Operation as _, Recorder, State, Tensor, Weight};
@@ -21,7 +19,7 @@ pub struct Tape<'a> {
     /// The values that replaced others.
     renamed: HashMap<u32, Tensor>,
     /// The layer whose operations are walked.
-    layer: Option<u32>,
+    pub layer: Option<u32>,
 }
 
 impl<'a> Tape<'a> {
@@ -115,24 +113,8 @@ impl<'a> Tape<'a> {
     }
 
     /// Whether some derivative by a value is known, and needed.
-    fn reached(&self, t: Tensor) -> bool {
+    pub fn reached(&self, t: Tensor) -> bool {
         (self.known.contains_key(&t.id()) || self.columns.contains_key(&t.id())) && self.wants(t)
-    }
-
-    /// Walks these operations in reverse, and appends their derivatives.
-    ///
-    /// # Errors
-    /// [`Error::NotDifferentiable`] for a discrete operation on a path that is needed.
-    pub fn walk(&mut self, nodes: &[Node<Op>]) -> Result<(), Error> {
-        for Node { op, stage } in nodes.iter().rev() {
-            let writes = op.io().writes;
-            if writes.iter().any(|t| self.reached(*t)) {
-                self.rec.layer(stage.layer);
-                self.layer = stage.layer;
-                vjp::append(self, op)?;
-            }
-        }
-        Ok(())
     }
 
     /// Renames values: their derivatives belong to the values that replace them.

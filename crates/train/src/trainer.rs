@@ -7,104 +7,16 @@ use crate::gradients::{Gradients, Loss};
 use crate::memory::Memory;
 use crate::method::Method;
 use crate::optimizer::Optimizer;
-use crate::options::{Checkpointing, GradientOptions};
+use crate::options::{Checkpointing, TrainerOptions};
 use crate::parameters::{Parameter, Trained, Use};
 use crate::random;
 use crate::recorded::{Subject, losses};
-use crate::schedule::Rate;
-use kernels::cpu_ref::AdamwSpec;
+use crate::tally::Tally;
 use kernels::{Plan, Watch};
 use model::{Checked, EMBEDDING, FactorPair, Model, transpose};
 
-/// How a trainer changes parameters.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct TrainerOptions {
-    /// How gradients are computed.
-    pub gradients: GradientOptions,
-    /// The learning rate of every step.
-    pub rate: Rate,
-    /// The constants of AdamW.
-    pub adamw: AdamwSpec,
-    /// Whether norms, biases and other vectors of a model decay as matrices do.
-    pub decay_vectors: bool,
-    /// The largest norm of all gradients together: larger gradients are scaled down to it.
-    pub clip: Option<f64>,
-    /// Decides about dropout.
-    pub seed: u64,
-    /// Whether [`Trainer::evaluate_async`] will be called: estimates of memory hold its plan.
-    pub validation: bool,
-}
-
-impl Default for TrainerOptions {
-    /// A constant rate of 2e-4, betas 0.9 and 0.999, eps 1e-8, a decay of 0.01 of matrices,
-    /// gradients clipped to a norm of 1.
-    fn default() -> Self {
-        let adamw = AdamwSpec { beta1: 0.9, beta2: 0.999, eps: 1e-8, decay: 0.01 };
-        let (gradients, rate) = (GradientOptions::default(), Rate::constant(2e-4));
-        Self { gradients, rate, adamw, decay_vectors: false, clip: Some(1.0), seed: 0, validation: false }
-    }
-}
-
-impl TrainerOptions {
-    /// How gradients are computed.
-    #[must_use]
-    pub fn gradients(self, gradients: GradientOptions) -> Self {
-        Self { gradients, ..self }
-    }
-
-    /// The learning rate of every step.
-    #[must_use]
-    pub fn rate(self, rate: Rate) -> Self {
-        Self { rate, ..self }
-    }
-
-    /// The constants of AdamW.
-    #[must_use]
-    pub fn adamw(self, adamw: AdamwSpec) -> Self {
-        Self { adamw, ..self }
-    }
-
-    /// Whether norms, biases and other vectors of a model decay as matrices do.
-    #[must_use]
-    pub fn decay_vectors(self, decay_vectors: bool) -> Self {
-        Self { decay_vectors, ..self }
-    }
-
-    /// The largest norm of all gradients together.
-    #[must_use]
-    pub fn clip(self, clip: Option<f64>) -> Self {
-        Self { clip, ..self }
-    }
-
-    /// Decides about dropout.
-    #[must_use]
-    pub fn seed(self, seed: u64) -> Self {
-        Self { seed, ..self }
-    }
-
-    /// Whether [`Trainer::evaluate_async`] will be called: estimates of memory hold its plan.
-    #[must_use]
-    pub fn validation(self, validation: bool) -> Self {
-        Self { validation, ..self }
-    }
-}
-
 /// Steps in a row without a change after which a trainer gives up.
 pub const SKIPS: u32 = 10;
-
-/// What a trainer has counted.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Steps, those without a change among them.
-    pub steps: u64,
-    /// Steps that changed the parameters.
-    pub updates: u32,
-    /// Steps without a change, since their loss or norm was no finite number.
-    pub skipped: u64,
-    /// The last of them that came one after the other.
-    pub skipped_in_a_row: u32,
-}
 
 /// A step of training.
 #[derive(Clone, Debug)]

@@ -1,7 +1,9 @@
 //! Goldens of adapters: logits that transformers and PEFT computed with an active, unmerged
 //! adapter.
 
-use super::{Args, Check, FOLDERS, ids, json};
+use super::args::Args;
+use super::check::Check;
+use super::fixtures::{FOLDERS, ids, json};
 use crate::npy;
 use anyhow::{Context, Result, ensure};
 use kernels::{Executor, Precision};

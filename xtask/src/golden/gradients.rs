@@ -1,7 +1,10 @@
 //! Goldens of gradients: the losses and derivatives that PyTorch computed in float64 for models
 //! with low-rank factors, and for all weights of a model.
 
-use super::{Args, Check, FOLDERS, ids, json, trajectories};
+use super::args::Args;
+use super::check::Check;
+use super::fixtures::{FOLDERS, ids, json};
+use super::trajectories;
 use crate::npy;
 use anyhow::{Context, Result, ensure};
 use kernels::{Class, Executor, Precision, Watch};
@@ -73,7 +76,8 @@ pub struct Golden {
 /// repository.
 pub fn goldens(args: &Args) -> Result<Vec<Golden>> {
     let mut all = vec![];
-    for (root, own) in [(args.fixtures()?.to_path_buf(), false), (crate::root().join("tests/goldens"), true)] {
+    for (root, own) in [(args.fixtures()?.to_path_buf(), false), (crate::workspace::root().join("tests/goldens"), true)]
+    {
         let train = root.join("train");
         let entries = std::fs::read_dir(&train).with_context(|| format!("cannot read {}", train.display()))?;
         let mut folders = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;

@@ -1,6 +1,7 @@
 //! Every operation of a model's plans, on a device and on the host.
 
-use super::{Args, Check};
+use super::args::Args;
+use super::check::Check;
 use anyhow::Result;
 use kernels::{Agreement, Device, Executor, Mirror, Precision};
 use model::{KvType, Model, SessionOptions};

@@ -1,7 +1,8 @@
 //! Goldens of training: the losses, norms and final parameters of ten steps of PyTorch's AdamW.
 
+use super::check::Check;
+use super::fixtures::json;
 use super::gradients::{Golden, relative};
-use super::{Check, json};
 use anyhow::{Context, Result, ensure};
 use kernels::Watch;
 use kernels::cpu_ref::AdamwSpec;

@@ -1,13 +1,15 @@
 //! Faults in kernels with cooperative matrices, planted without a device: no software driver runs
 //! these kernels, but the interpreter does.
 
-use super::faults::{self, Fault};
+use super::built::as_built;
 use super::lines::{self, Found, Shaders, Shows};
-use super::{Outcome, Tally, as_built};
+use super::tally::{Outcome, Tally};
+use crate::faults::{self, Fault};
 use crate::races::Subject;
 use crate::races::computed::{Trial, cooperative};
 use crate::races::finding::Finding;
-use crate::{files, lanes, read};
+use crate::workspace::read;
+use crate::{files, lanes};
 use anyhow::Context as _;
 use kernels::testing::kinds::card;
 use kernels::testing::parity::Case;

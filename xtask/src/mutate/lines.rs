@@ -1,10 +1,10 @@
 //! Faults in the lines of shader files.
 
-use super::excuses::Excuses;
-use super::faults::{self, BARRIER, Fault};
-use super::{Outcome, first_of_each};
+use super::tally::Outcome;
+use crate::faults::excuses::Excuses;
+use crate::faults::{self, BARRIER, Fault};
 use crate::files::{Place, places, replaced};
-use crate::races::{self, Subject};
+use crate::races::{self, Subject, first_of_each};
 use crate::records::Digest;
 use crate::shaders;
 use anyhow::Context as _;

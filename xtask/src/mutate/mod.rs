@@ -2,22 +2,20 @@
 //! Every fault that compiles must make a parity case fail. Results of cards are recorded with the
 //! hash of what they are about.
 
-pub mod excuses;
-pub mod faults;
+mod built;
 pub mod interpreted;
 mod lines;
 mod params;
-mod reasons;
 mod since;
+mod tally;
 
-use crate::races::Subject;
+use crate::faults::excuses::Excuses;
+use crate::faults::{self, Fault};
+use crate::races::{Subject, first_of_each};
 use crate::records::{self, Records};
-use crate::{files, lanes, read};
-use excuses::Excuses;
-use faults::Fault;
-use kernels::testing::kernel::Variant;
-use kernels::testing::kernel::compose::Piece;
-use kernels::testing::language;
+use crate::workspace::read;
+use crate::{files, lanes};
+use built::as_built;
 use kernels::testing::sweep::{self, Target};
 use kernels::{Class, Device, Limits, Select};
 use lines::Shaders;
@@ -25,6 +23,7 @@ pub use since::Changed;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, OnceLock};
+use tally::{Outcome, Tally};
 
 /// The results of cards, by file of a shader or by kernel.
 const RECORDS: records::File = ("docs/faults.tsv", "subject\tadapter\thash\tred\texcused\tsurvived\tstale");
@@ -44,49 +43,6 @@ pub struct Wanted<'a> {
     pub partial: bool,
     /// Whether to leave out what is recorded with the same hash.
     pub resume: bool,
-}
-
-/// The outcome of the faults of one file or of one kernel.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    red: usize,
-    excused: usize,
-    survived: usize,
-    /// Excuses that no fault needed.
-    stale: usize,
-}
-
-impl Tally {
-    fn plus(&mut self, other: &Self) {
-        self.red += other.red;
-        self.excused += other.excused;
-        self.survived += other.survived;
-        self.stale += other.stale;
-    }
-
-    fn planted(&self) -> usize {
-        self.red + self.excused + self.survived
-    }
-
-    fn holds(&self) -> bool {
-        self.survived == 0 && self.stale == 0
-    }
-
-    fn print(&self, name: &str, note: &str) {
-        let Self { red, excused, survived, stale } = self;
-        println!("{name:<44} {red:>6} {excused:>7} {survived:>8} {stale:>5}{note}");
-    }
-
-    fn text(&self) -> String {
-        let Self { red, excused, survived, stale } = self;
-        format!("{red}\t{excused}\t{survived}\t{stale}")
-    }
-
-    fn read(text: &str) -> Option<Self> {
-        let numbers: Vec<usize> = text.split('\t').map(|number| number.parse().ok()).collect::<Option<_>>()?;
-        let [red, excused, survived, stale] = numbers[..] else { return None };
-        Some(Self { red, excused, survived, stale })
-    }
 }
 
 /// What has one line in the records.
@@ -143,14 +99,6 @@ impl<'a> Unit<'a> {
             Self::Kernel { .. } => Ok(0),
         }
     }
-}
-
-/// The outcome of some faults.
-#[derive(Default)]
-struct Outcome {
-    tally: Tally,
-    /// The indices of the excuses that a fault needed.
-    needed: BTreeSet<usize>,
 }
 
 /// How far a unit is.
@@ -316,61 +264,4 @@ fn units<'a>(composed: &'a [Subject], wanted: &Wanted<'_>) -> anyhow::Result<Vec
         units.extend(kernels.into_iter().map(|(name, users)| Unit::Kernel { name, users }));
     }
     Ok(units)
-}
-
-/// Fails if a shader file is not the text that this program was built with. Faults are planted in
-/// the built text, where no line of another text would be found.
-fn as_built(path: &str, text: &str) -> anyhow::Result<()> {
-    let mut built =
-        language::variants().flat_map(Variant::pieces).filter(|(of, _)| path.strip_prefix("shaders/") == Some(of));
-    anyhow::ensure!(
-        built.all(|(_, built)| *built == text),
-        "{path} is not the text that this program was built with: build it again"
-    );
-    Ok(())
-}
-
-/// What shaders of one kernel differ in: its variant, its subgroup form and the threads of a
-/// subgroup, the type of its states, and sometimes its weight format.
-pub type Form = (&'static str, bool, u32, Option<String>, Option<&'static str>);
-
-/// The first shader of every form. KV types need separate shaders, because they read and write
-/// differently. One weight format represents the others, unless `format` gives a name for it.
-pub fn first_of_each<'a>(
-    composed: impl IntoIterator<Item = &'a Subject>,
-    format: impl Fn(&Target) -> Option<&'static str>,
-) -> BTreeMap<Form, &'a Subject> {
-    let mut found = BTreeMap::new();
-    for user in composed {
-        let shader = &user.target.shader;
-        let kv = shader
-            .pieces
-            .iter()
-            .flatten()
-            .find_map(|piece| if let Piece::Kv(ty) = piece { Some(format!("{ty:?}")) } else { None });
-        found.entry((shader.variant.name, shader.subgroups, user.threads, kv, format(&user.target))).or_insert(user);
-    }
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_was_changed_after_the_build_is_named() {
-        let path = "shaders/matmul/matmul_weight_tile128.wgsl";
-        let text = read(path).unwrap();
-        as_built(path, &text).unwrap();
-        let error = as_built(path, &format!("{text}// more\n")).unwrap_err().to_string();
-        assert!(error.starts_with(path) && error.contains("build it again"), "{error}");
-    }
-
-    #[test]
-    fn a_tally_is_read_as_it_is_written() {
-        let tally = Tally { red: 31, excused: 4, survived: 0, stale: 1 };
-        assert_eq!(Tally::read(&tally.text()), Some(tally));
-        assert_eq!(Tally::read("31\t4\t0"), None);
-        assert_eq!(Tally::read("31\t4\t0\tx"), None);
-    }
 }

@@ -1,8 +1,8 @@
 //! Wrong parameters: the device gets one percent more of a factor, a window of one key more, or
 //! another rotation. The oracles keep the right values, and the comparison must see it.
 
-use super::Tally;
-use super::reasons::{self, Holds};
+use super::tally::Tally;
+use crate::faults::reasons::{self, Holds};
 use crate::races::Subject;
 use crate::records::Digest;
 use anyhow::Context as _;

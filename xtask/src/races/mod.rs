@@ -18,10 +18,10 @@ mod tests;
 mod types;
 mod value;
 
-use crate::mutate::excuses::Excuses;
-use crate::mutate::faults::{self, BARRIER, Fault};
-use crate::{files, lanes, mutate};
-pub use scene::{Shown, Subject};
+use crate::faults::excuses::Excuses;
+use crate::faults::{self, BARRIER, Fault};
+use crate::{files, lanes};
+pub use scene::{Shown, Subject, first_of_each};
 use std::collections::BTreeSet;
 use std::sync::{LazyLock, Mutex};
 use std::time::Instant;
@@ -75,7 +75,7 @@ pub fn run(kernel: &str, parts: &[String]) -> anyhow::Result<bool> {
             return Ok(());
         }
         // Another kernel may be the one that needs the barrier.
-        let users = mutate::first_of_each(all.iter().filter(|of| has(of, text)), |_| None).into_values().collect();
+        let users = first_of_each(all.iter().filter(|of| has(of, text)), |_| None).into_values().collect();
         if let Some(tally) = dropped(path, text, users)? {
             row(path, tally);
             let mut total = total.lock().expect("no panic");
@@ -96,7 +96,7 @@ pub fn run(kernel: &str, parts: &[String]) -> anyhow::Result<bool> {
 /// Analyses the shaders as they are. Returns true if none of them races.
 fn shipped(texts: &[(String, String)], subjects: &[&Subject], begin: Instant) -> anyhow::Result<bool> {
     let (scenes, racy, equal) = (Mutex::new(0), Mutex::new(0), Mutex::new(BTreeSet::new()));
-    let firsts = mutate::first_of_each(subjects.iter().copied(), |_| None);
+    let firsts = first_of_each(subjects.iter().copied(), |_| None);
     let work = |_: &mut (), of: &&Subject| {
         let first = firsts.values().any(|first| std::ptr::eq(*first, *of));
         let verdict = of.verdict(SCENES[usize::from(!first)])?;
@@ -165,7 +165,7 @@ fn dropped(path: &str, text: &str, mut users: Vec<&Subject>) -> anyhow::Result<O
 pub fn shows_anywhere(text: &str, fault: &Fault) -> anyhow::Result<bool> {
     static ALL: LazyLock<Vec<Subject>> = LazyLock::new(scene::subjects);
     let having = ALL.iter().filter(|of| !files::places(&of.target.shader, &of.source, text).is_empty());
-    let mut users: Vec<_> = mutate::first_of_each(having, |_| None).into_values().collect();
+    let mut users: Vec<_> = first_of_each(having, |_| None).into_values().collect();
     let scenes = scenes_of(&users);
     Ok(shows(text, fault, &mut users, scenes)? == Some(true))
 }

@@ -3,15 +3,16 @@
 use super::finding::Finding;
 use super::machine::{Machine, Space};
 use super::program::Program;
-use crate::{mutate, shaders};
+use crate::shaders;
 use anyhow::{Context as _, anyhow};
+use kernels::testing::kernel::compose::Piece;
 use kernels::testing::kinds::card;
 use kernels::testing::parity::Case;
 use kernels::testing::parity::calls::Call;
 use kernels::testing::sweep::Target;
 use kernels::{Caps, Class};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -102,8 +103,7 @@ fn exchanging() -> Vec<Subject> {
     let told =
         |of: &Subject| of.target.shader.subgroups && !of.target.shader.wide && of.source.contains("params.exchange");
     let all: Vec<_> = Target::all(&device(16, false)).into_iter().map(Subject::of).filter(told).collect();
-    let firsts: BTreeSet<_> =
-        mutate::first_of_each(&all, |_| None).into_values().map(|of| of.target.shader.label()).collect();
+    let firsts: BTreeSet<_> = first_of_each(&all, |_| None).into_values().map(|of| of.target.shader.label()).collect();
     let firsts = all.into_iter().filter(|of| firsts.contains(&of.target.shader.label()));
     firsts.map(|of| Subject { threads: 16, ..of }).collect()
 }
@@ -259,4 +259,27 @@ fn analysed(
     machine.changed = unsure.into_keys().collect();
     let same = machine.run(groups).is_ok() && before.buffers == space.buffers;
     Ok((Some(race).filter(|_| !same), equal))
+}
+
+/// What shaders of one kernel differ in: its variant, its subgroup form and the threads of a
+/// subgroup, the type of its states, and sometimes its weight format.
+pub type Form = (&'static str, bool, u32, Option<String>, Option<&'static str>);
+
+/// The first shader of every form. KV types need separate shaders, because they read and write
+/// differently. One weight format represents the others, unless `format` gives a name for it.
+pub fn first_of_each<'a>(
+    composed: impl IntoIterator<Item = &'a Subject>,
+    format: impl Fn(&Target) -> Option<&'static str>,
+) -> BTreeMap<Form, &'a Subject> {
+    let mut found = BTreeMap::new();
+    for user in composed {
+        let shader = &user.target.shader;
+        let kv = shader
+            .pieces
+            .iter()
+            .flatten()
+            .find_map(|piece| if let Piece::Kv(ty) = piece { Some(format!("{ty:?}")) } else { None });
+        found.entry((shader.variant.name, shader.subgroups, user.threads, kv, format(&user.target))).or_insert(user);
+    }
+    found
 }

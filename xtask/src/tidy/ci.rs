@@ -1,6 +1,6 @@
 //! The run of everything, `.ci/run`: the minutes of its parts, and README's command for the tests.
 
-use super::Files;
+use super::files::Files;
 
 const RUN: &str = ".ci/run";
 

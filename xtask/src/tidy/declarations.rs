@@ -1,6 +1,6 @@
 //! The number of kernels that each family declares.
 
-use super::Files;
+use crate::tidy::files::Files;
 
 /// The largest number of declarations of each family. A faster kernel replaces a slower one, or is
 /// a variant of it. So a number rises only with a new operation.

@@ -1,6 +1,6 @@
 //! Messages have no debug print: `{:?}` shows names and brackets of Rust, not words of the user.
 
-use super::Files;
+use super::files::Files;
 
 /// Macros whose text no user sees: a wrong use of the library, or a defect of ours.
 const INTERNAL: [&str; 8] =
@@ -92,7 +92,7 @@ fn macro_around(before: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::{debug_prints, messages};
-    use crate::tidy::Files;
+    use crate::tidy::files::Files;
 
     fn names(text: &str) -> Vec<&str> {
         debug_prints(text).into_iter().map(|(_, name)| name).collect()
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn no_message_of_the_crates_has_a_debug_print() {
-        let (files, mut found) = (crate::tidy::files().expect("git"), vec![]);
+        let (files, mut found) = (crate::tidy::files::files().expect("git"), vec![]);
         messages(&files, &mut found);
         assert_eq!(found, [""; 0]);
         let of = |path: &str| Files::from([(path.to_string(), Some("bail!(\"{x:?}\")".to_string()))]);

@@ -1,7 +1,8 @@
 //! Pieces of shaders: the end of each head lists the names that the piece needs and the names that
 //! it gives.
 
-use super::{FAMILIES, Files};
+use super::files::Files;
+use crate::workspace::FAMILIES;
 use std::collections::HashSet;
 
 /// True if a shader is a piece that is composed unchanged. Pieces of formats and state types are

@@ -1,6 +1,6 @@
 //! The width of comments, errors and Markdown: prose has shorter lines than code.
 
-use super::Files;
+use super::files::Files;
 
 /// Columns of a line of prose. Code has rustfmt's `max_width`.
 const MAX_PROSE: usize = 100;

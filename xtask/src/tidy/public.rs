@@ -1,7 +1,7 @@
 //! Counts the public items of the kernels crate. Items that only tests, benches and `xtask` use are
 //! public in `testing` alone.
 
-use super::Files;
+use super::files::Files;
 
 const ROOT: &str = "crates/kernels/src/";
 

@@ -1,6 +1,6 @@
 //! The tests that a command line asks for.
 
-use super::Args;
+use super::args::Args;
 use std::fmt;
 
 /// One test: reading a prompt or generating tokens, at a depth, in a number of sequences at once;

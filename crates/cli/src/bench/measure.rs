@@ -1,6 +1,6 @@
 //! Runs a test and times it.
 
-use super::Args;
+use super::args::Args;
 use super::engine::Engine;
 use super::grid::{Kind, Test};
 use crate::open::Loaded;

@@ -1,7 +1,8 @@
 //! A conversation at a terminal.
 
 use super::editor::{Line, LineEditor};
-use super::{Talk, lora, reopen, report, tools};
+use super::talk::Talk;
+use super::{lora, reopen, report, tools};
 use crate::exit::{Interrupted, note, one_line, say};
 use crate::text::printable;
 use anyhow::Result;

@@ -1,6 +1,6 @@
 //! `/lora` in a chat: lists, adds, scales and removes adapters while the model stays loaded.
 
-use super::Talk;
+use super::talk::Talk;
 use crate::lora::{self, Choice};
 use anyhow::{Context, Result, anyhow};
 use model::{Applied, Size};

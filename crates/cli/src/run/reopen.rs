@@ -1,6 +1,6 @@
 //! A device that was lost in a chat is opened again before the next turn.
 
-use super::Talk;
+use super::talk::Talk;
 use crate::exit::{line, note};
 use crate::lora;
 use crate::progress::Bar;

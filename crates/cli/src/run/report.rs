@@ -1,7 +1,7 @@
 //! The reports of `--stats` and `--json` about an answer.
 
-use super::Talk;
 use super::answer::Answer;
+use super::talk::Talk;
 use super::tools;
 use crate::lora;
 use kernels::{Executor, Spent};

@@ -1,9 +1,12 @@
 //! Prints an answer: text and tool calls to stdout, thinking to stderr.
 
+use super::answer::Answer;
+use super::talk::Talk;
 use super::tools;
 use crate::exit::note;
 use crate::text::printable;
-use model::chat::Event;
+use anyhow::Result;
+use model::chat::{Event, Message};
 use std::io::{self, IsTerminal, Write};
 
 const DIM: &str = "\x1b[2m";
@@ -82,5 +85,16 @@ impl Screen {
         let shown = if self.terminal { printable(text) } else { text.into() };
         self.out.write_all(shown.as_bytes())?;
         self.out.flush()
+    }
+}
+
+impl Talk {
+    /// Prints the answer to stdout token by token, and ends the line.
+    pub fn show(&mut self, message: Message) -> Result<Answer> {
+        let (mut screen, dropped) = (Screen::new(), self.session.dropped());
+        let answer = self.answer(message, &mut |event| screen.show(event));
+        screen.end(answer.is_ok())?;
+        self.tell_shift(dropped);
+        answer
     }
 }

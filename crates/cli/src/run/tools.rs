@@ -1,6 +1,6 @@
 //! Tools that the model may call: reads their schemas, prints calls as JSON, makes result messages.
 
-use super::Talk;
+use super::talk::Talk;
 use crate::exit::usage;
 use crate::text;
 use anyhow::{Context, Result};

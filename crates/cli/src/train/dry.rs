@@ -1,6 +1,6 @@
 //! `--dry-run`: what a run would take, and what it would learn.
 
-use super::Args;
+use super::args::Args;
 use super::run::{Start, named};
 use crate::progress::Bar;
 use anyhow::Result;

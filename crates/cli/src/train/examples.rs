@@ -1,6 +1,6 @@
 //! The examples of a run: from files, by an index, or from stdin.
 
-use super::{Args, Held, Learnt, Longer};
+use super::args::{Args, Held, Learnt, Longer};
 use crate::exit::note;
 use crate::progress::Bar;
 use anyhow::Result;

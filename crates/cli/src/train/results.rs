@@ -1,6 +1,6 @@
 //! What a run makes: an adapter in two forms, or a model.
 
-use super::Args;
+use super::args::Args;
 use crate::merge::say_fallbacks;
 use kernels::Weights;
 use train::{Error, Folder, Trainer};

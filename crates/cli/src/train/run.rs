@@ -1,9 +1,10 @@
 //! The run: steps, validation, checkpoints, and what happens when it is stopped.
 
+use super::args::{Args, Base};
 use super::examples::Examples;
 use super::report::Report;
 use super::settings::Settings;
-use super::{Args, Base, curve, dry, results};
+use super::{curve, dry, results};
 use crate::exit::{Interrupted, line, note};
 use crate::interrupt::{self, Guard};
 use crate::steps::both_ways;

@@ -1,7 +1,7 @@
 //! From the flags to the options of a trainer, with defaults that depend on the model and the data.
 
+use super::args::{Args, Betas, Mean};
 use super::examples::Examples;
-use super::{Args, Betas, Mean};
 use anyhow::Result;
 use kernels::Weights;
 use model::Checked;

@@ -18,16 +18,19 @@ use crate::kernel::dispatch::{Dispatch, Lower, Lowering, When};
 
 /// One rung.
 pub struct Rung {
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub kernel: &'static Kernel,
     /// The dispatch, if the rung serves the problem. The caller checks that the variant fits the
     /// device.
     take: fn(Problem<'_>, &Lower<'_>) -> Option<Dispatch>,
     /// The domain, in words: the problem, its rows and heads, and the result.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub domain: &'static str,
     /// Context length up to which the rung is faster than parts of the keys. Arguments: the shape
     /// of the queries, and the limit for heads of 128. `None` if the rung serves any length.
     reach: Option<fn(Shape, u32) -> u32>,
     /// Why the rung stands above the rungs after it, with the measurement.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub beats: &'static str,
 }
 

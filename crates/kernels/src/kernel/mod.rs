@@ -15,6 +15,7 @@ mod family;
 pub mod compose;
 pub mod dispatch;
 pub mod format;
+#[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only parity cases choose forms and note choices"))]
 pub mod random;
 pub mod split;
 

@@ -371,6 +371,7 @@ pub fn kernels() -> Vec<&'static Kernel> {
 }
 
 /// Every variant of every kernel.
+#[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only tests and `xtask` list kernels"))]
 pub fn variants() -> impl Iterator<Item = &'static Variant> {
     kernels().into_iter().flat_map(|kernel| kernel.variants).copied()
 }

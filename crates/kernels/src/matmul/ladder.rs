@@ -84,8 +84,10 @@ pub enum Rounding {
 /// One rung.
 pub struct Rung {
     /// The kernel. Its file may declare a second kernel for formats that this one does not read.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub kernel: &'static Kernel,
     /// The domain, in words.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub domain: &'static str,
     pub rounding: Rounding,
     /// Largest number of rows that the kernel multiplies.
@@ -97,6 +99,7 @@ pub struct Rung {
     form: fn(&Part<'_>) -> &'static Variant,
     lower: fn(&Part<'_>, &'static Variant) -> Dispatch,
     /// Why the rung stands above the rungs after it, with the measurement.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub beats: &'static str,
 }
 

@@ -53,6 +53,7 @@ pub fn serves(w: Weight) -> bool {
 }
 
 /// y = w x with `packed` activations of K elements; otherwise the same as [`crate::ops::matmul()`].
+#[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only parity cases record it"))]
 pub fn matmul_q8(rec: &mut Recorder<impl From<Product>>, w: Weight, packed: Tensor) -> Tensor {
     assert_eq!(
         packed.shape.dim,

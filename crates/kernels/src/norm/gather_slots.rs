@@ -47,6 +47,7 @@ pub fn gathered_shapes(slots: Shape, k: u32) -> [Shape; 2] {
 
 /// Gathers the rows of `x` [T, heads k / 2] words of f16 in the order of `slots` [T, chosen]. Each
 /// row of `x` belongs to chosen / heads slots. Returns the scales [T, chosen] f32 and the halves.
+#[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only parity cases record it"))]
 pub fn gather_slots(
     rec: &mut Recorder<impl From<GatherSlots>>,
     x: Tensor,

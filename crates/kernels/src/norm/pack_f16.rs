@@ -48,11 +48,13 @@ pub(crate) fn pitches(width: u32, slab: u32) -> (u32, u32) {
 
 /// Packs `x` [T, D] as [`cpu_ref::pack_f16`] does; D is a multiple of 4. Returns the scales [T, 1]
 /// f32 and the halves [T, D / 2] words.
+#[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only parity cases record it"))]
 pub fn pack_f16(rec: &mut Recorder<impl From<PackF16>>, x: Tensor) -> (Tensor, Tensor) {
     packed(rec, x, true)
 }
 
 /// The same with scales of one, for rows that f16 holds without scaling.
+#[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only parity cases record it"))]
 pub fn pack_f16_as_is(rec: &mut Recorder<impl From<PackF16>>, x: Tensor) -> (Tensor, Tensor) {
     packed(rec, x, false)
 }

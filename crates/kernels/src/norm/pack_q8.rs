@@ -40,6 +40,7 @@ pub fn packed_shape(x: Shape) -> Shape {
 
 /// Packs `x` [T, K] f32 as [`cpu_ref::pack_q8`] does; K is a multiple of 32. Returns [T, 3 K / 8]
 /// words.
+#[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only parity cases record it"))]
 pub fn pack_q8(rec: &mut Recorder<impl From<PackQ8>>, x: Tensor) -> Tensor {
     assert!(x.shape.width().is_multiple_of(BLOCK), "pack_q8 of rows of {}", x.shape.width());
     let packed = rec.make_of(Element::Q8, packed_shape(x.shape));

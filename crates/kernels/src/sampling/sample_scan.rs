@@ -29,6 +29,7 @@ pub(crate) fn strips(vocab: u32) -> (u32, u32) {
 }
 
 /// The first id of the strip of an id, in a row of `vocab` ids.
+#[cfg(feature = "testing")]
 pub(crate) fn first_of_strip(vocab: u32, id: u32) -> u32 {
     let slice = WG * strips(vocab).0;
     id / slice * slice + id % WG / LANES * LANES

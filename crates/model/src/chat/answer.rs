@@ -5,52 +5,19 @@
 //! writes is an error: what looks like a call and is none comes as [`Event::Malformed`], with the
 //! reason and every character.
 
+mod event;
 mod format;
 mod gemma;
 mod qwen;
 mod reply;
 
 use crate::tokenizer::{Decoder, Tokenizer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+pub use event::{Event, ToolCall};
 pub use format::Format;
+use format::State;
 pub use reply::Reply;
-
-/// A part of an answer.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// More of what the model thinks before it answers.
-    Thinking(String),
-    /// More of the answer itself.
-    Text(String),
-    /// A call of a tool, whole.
-    ToolCall(ToolCall),
-    /// A call that cannot be read; to be shown as text.
-    Malformed {
-        /// What the model wrote, markers included.
-        text: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-}
-
-/// A call of a tool.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolCall {
-    /// The tool's name.
-    pub name: String,
-    /// By parameter, in the order in which the model gave them.
-    pub arguments: Map<String, Value>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Text,
-    /// Behind Gemma 4's `<|channel>`, before the line break that ends the channel's name.
-    Channel,
-    Thinking,
-    Call,
-}
 
 /// Characters of a channel's name at most; what is longer is thinking.
 const CHANNEL_NAME: usize = 32;

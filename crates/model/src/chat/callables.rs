@@ -9,11 +9,11 @@ use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, Value, filters, functions, tests};
 
 use super::calls::Charge;
-use super::charge::{ATTRIBUTES, MANY_ATTRIBUTES, refused};
-use super::limits::Budget;
+use super::limits::{ATTRIBUTES, Budget, MANY_ATTRIBUTES};
 use super::methods::METHODS;
+use super::refusal::refused;
 use super::size::{elements, is_loop};
-use super::{environment, filters as own, printf};
+use super::{filters as own, functions as ours, printf};
 
 /// What a template calls by a name.
 pub(super) struct Callable {
@@ -86,14 +86,14 @@ pub(super) const FILTERS: &[Callable] = callables!(add_filter:
 );
 
 /// The filter that counts what it makes by itself.
-pub(super) const TOJSON: &Callable = &Callable { name: "tojson", charge: Charge::Itself, add: environment::add_tojson };
+pub(super) const TOJSON: &Callable = &Callable { name: "tojson", charge: Charge::Itself, add: ours::add_tojson };
 
 /// Jinja's tests.
 pub(super) const TESTS: &[Callable] = callables!(add_test:
     "boolean" Kind tests::is_boolean,
     "callable" Kind is_callable,
     "defined" Kind tests::is_defined,
-    "divisibleby" Read environment::divisible,
+    "divisibleby" Read ours::divisible,
     "escaped" Kind tests::is_safe,
     "even" Kind tests::is_even,
     "false" Kind tests::is_false,
@@ -135,13 +135,13 @@ pub(super) const TESTS: &[Callable] = callables!(add_test:
 pub(super) const FUNCTIONS: &[Callable] = callables!(add_function:
     "dict" Copy functions::dict,
     "namespace" Copy namespace,
-    "raise_exception" Copy environment::raise_exception,
+    "raise_exception" Copy ours::raise_exception,
 );
 
 /// The functions that count what they make by themselves.
 pub(super) const COUNTING: &[Callable] = &[
-    Callable { name: "range", charge: Charge::Itself, add: environment::add_range },
-    Callable { name: "strftime_now", charge: Charge::Itself, add: environment::add_strftime_now },
+    Callable { name: "range", charge: Charge::Itself, add: ours::add_range },
+    Callable { name: "strftime_now", charge: Charge::Itself, add: ours::add_strftime_now },
 ];
 
 /// Adds all of them.

@@ -3,8 +3,8 @@
 use minijinja::value::ValueKind;
 use minijinja::{Error, Value};
 
-use super::charge::{no_elements, refused};
 use super::limits::Budget;
+use super::refusal::{no_elements, refused};
 use super::size::{ELEMENT_BYTES, QUOTED, Size, all, elements, is, is_loop, object, size, text_bytes};
 
 /// Comparisons of an element while a list is sorted, at most: a list of what one rendering may make

@@ -7,24 +7,10 @@ use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
 
 use super::calls::{self, formatted};
-use super::error::WAY_OUT;
-use super::limits::Budget;
+use super::limits::{ATTRIBUTES, Budget, MANY_ATTRIBUTES};
+use super::refusal::{no_elements, refused};
 use super::size::{ELEMENT_BYTES, Size, all, elements, is, is_loop, object, size, text_bytes};
 use super::{callables, python};
-
-/// Attributes of a namespace at most.
-pub(super) const ATTRIBUTES: u64 = 32;
-/// The reason for the limit's refusal.
-pub(super) const MANY_ATTRIBUTES: &str = "a namespace of more than 32 attributes";
-
-pub(super) fn refused(what: &str) -> Error {
-    Error::new(ErrorKind::InvalidOperation, format!("{what} is refused, since nothing bounds it; {WAY_OUT}"))
-}
-
-/// In Python, none has no elements; in the engine it is an empty list.
-pub(super) fn no_elements(what: &str) -> Error {
-    Error::new(ErrorKind::InvalidOperation, format!("{what} over none, which has no elements"))
-}
 
 /// The filter before every instruction: counts what it will make of its operands, which come with
 /// its name behind them, and gives them back in the order that `UnpackList` wants.

@@ -14,7 +14,7 @@ use super::compile::OPERATORS;
 use super::limits::Budget;
 use super::methods::{METHODS, On};
 use super::text::TOUCHED;
-use super::{ChatError, environment, evaluated, shape};
+use super::{ChatError, environment, evaluated, shape, strftime};
 
 /// What a callable touches at the size n.
 enum Work {
@@ -245,16 +245,15 @@ fn variables(n: u64) -> Map<String, Value> {
         ("k".into(), (0..n).map(|at| json!({ "a": at % 100, "b": 1 })).collect()),
         ("s".into(), long.into()),
         ("i".into(), n.into()),
-        (environment::NOW.into(), 0.into()),
+        (strftime::NOW.into(), 0.into()),
     ])
 }
 
 /// What is wrong with a row at one size.
 fn wrong(label: &str, template: &str, work: &Work, n: u64, variables: &Map<String, Value>) -> Option<String> {
     // A row sees the variables that it names.
-    let seen = |name: &str| {
-        template.split(|c: char| !c.is_alphanumeric()).any(|word| word == name) || name == environment::NOW
-    };
+    let seen =
+        |name: &str| template.split(|c: char| !c.is_alphanumeric()).any(|word| word == name) || name == strftime::NOW;
     let context: Map<String, Value> =
         variables.iter().filter(|(name, _)| seen(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
     let budget = Arc::new(Budget::default());

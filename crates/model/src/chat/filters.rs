@@ -4,8 +4,8 @@ use minijinja::value::{Kwargs, Rest, StringInput, ValueKind, ValueOrKwargs, from
 use minijinja::{Error, ErrorKind, Value, filters};
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
-use super::methods::invalid;
 use super::python;
+use super::refusal::invalid;
 use super::text::{Side, chars, lines, padded, read, strip, title, touch};
 
 /// `str(value)`.

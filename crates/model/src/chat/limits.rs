@@ -22,6 +22,11 @@ const WORK: u64 = 8_000_000;
 /// Bytes that are copied or searched in the time in which one element is visited.
 const BYTES_PER_WORK: u64 = 64;
 
+/// Attributes of a namespace at most.
+pub(super) const ATTRIBUTES: u64 = 32;
+/// The reason for the limit's refusal.
+pub(super) const MANY_ATTRIBUTES: &str = "a namespace of more than 32 attributes";
+
 /// What one rendering has taken so far.
 #[derive(Debug, Default)]
 pub(super) struct Budget {

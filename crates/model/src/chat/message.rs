@@ -3,8 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::environment::NOW;
-use super::strftime;
+use super::strftime::{self, NOW};
 
 /// One message, in the form that Hugging Face and OpenAI use; serializes to it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -8,11 +8,8 @@ use minijinja::{Error, ErrorKind, State, Value};
 use minijinja_contrib::pycompat;
 
 use super::calls::Charge;
+use super::refusal::invalid;
 use super::text::{self, Side, lines, padded, read, strip, title, touch, window};
-
-pub(super) fn invalid(what: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidOperation, what.into())
-}
 
 /// What has a method.
 #[derive(Clone, Copy, Debug, PartialEq)]

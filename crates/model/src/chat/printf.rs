@@ -1,15 +1,12 @@
-//! `template % arguments` as Python has it. The engine writes each argument by its place's flags.
+//! The operator `%` as Python has it. The engine writes each argument by its place's flags.
 
 use minijinja::formatting::{FormatStyle, format};
 use minijinja::value::{Rest, Tuple, ValueKind, ValueOrKwargs};
-use minijinja::{Error, ErrorKind, Value};
+use minijinja::{Error, Value};
 
 use super::python;
+use super::refusal::invalid;
 use super::text::{chars, touch};
-
-fn invalid(what: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidOperation, what.into())
-}
 
 /// The filter `format`: the operator `%` with its arguments as a tuple, or as a mapping if they
 /// have names.
@@ -19,6 +16,39 @@ pub(super) fn filter(template: &str, arguments: Rest<ValueOrKwargs>) -> Result<S
         Some((named, [])) if named.is_kwargs() => formatted(template, named),
         Some((named, _)) if named.is_kwargs() => Err(invalid("format takes arguments with names or without, not both")),
         _ => formatted(template, &Value::from(Tuple::new(arguments))),
+    }
+}
+
+/// `a % b`: formats if `a` is text, else the remainder with the sign of `b`.
+pub(super) fn percent(a: &Value, b: &Value) -> Result<Value, Error> {
+    if let Some(template) = a.as_str() {
+        return formatted(template, b).map(Value::from);
+    }
+    let whole = |value: &Value| {
+        (value.is_integer() || value.kind() == ValueKind::Bool).then(|| i128::try_from(value.clone()).ok()).flatten()
+    };
+    let number = |value: &Value| {
+        whole(value)
+            .map(|n| n as f64)
+            .or_else(|| python::is_float(value).then(|| f64::try_from(value.clone()).ok()).flatten())
+    };
+    let zero = || invalid("a remainder of a division by zero");
+    if let (Some(a), Some(b)) = (whole(a), whole(b)) {
+        let rest = a.checked_rem(b).ok_or_else(zero)?;
+        let rest = if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest };
+        return Ok(i64::try_from(rest).map_or_else(|_| Value::from(rest), Value::from));
+    }
+    match (number(a), number(b)) {
+        (Some(_), Some(0.0)) => Err(zero()),
+        (Some(a), Some(b)) => {
+            let rest = a % b;
+            Ok(Value::from(match rest {
+                0.0 => 0.0_f64.copysign(b),
+                _ if (rest < 0.0) != (b < 0.0) => rest + b,
+                _ => rest,
+            }))
+        }
+        _ => Err(invalid(format!("tried to use % operator on unsupported types {} and {}", a.kind(), b.kind()))),
     }
 }
 

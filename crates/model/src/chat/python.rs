@@ -1,16 +1,11 @@
-//! Values and the operator `%` as Python has them.
+//! Values as Python prints them.
 
 use std::fmt::Write;
 
-use minijinja::value::{ObjectRepr, ValueKind};
-use minijinja::{Error, ErrorKind, Value};
+use minijinja::Value;
+use minijinja::value::ObjectRepr;
 
-use super::printf;
 use super::text::touch;
-
-fn invalid(what: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidOperation, what.into())
-}
 
 /// A float as `repr` writes it: `1e-07`, `1e+16`, `0.5`.
 pub(super) fn float(value: f64) -> String {
@@ -99,37 +94,6 @@ pub(super) fn texts(list: Value) -> Value {
     match list.as_object().map(|object| object.repr()) {
         Some(ObjectRepr::Seq) if differs(&list) => list.try_iter().into_iter().flatten().map(text).collect(),
         _ => list,
-    }
-}
-
-/// `a % b`: formats if `a` is text, else the remainder with the sign of `b`.
-pub(super) fn percent(a: &Value, b: &Value) -> Result<Value, Error> {
-    if let Some(template) = a.as_str() {
-        return printf::formatted(template, b).map(Value::from);
-    }
-    let whole = |value: &Value| {
-        (value.is_integer() || value.kind() == ValueKind::Bool).then(|| i128::try_from(value.clone()).ok()).flatten()
-    };
-    let number = |value: &Value| {
-        whole(value).map(|n| n as f64).or_else(|| is_float(value).then(|| f64::try_from(value.clone()).ok()).flatten())
-    };
-    let zero = || invalid("a remainder of a division by zero");
-    if let (Some(a), Some(b)) = (whole(a), whole(b)) {
-        let rest = a.checked_rem(b).ok_or_else(zero)?;
-        let rest = if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest };
-        return Ok(i64::try_from(rest).map_or_else(|_| Value::from(rest), Value::from));
-    }
-    match (number(a), number(b)) {
-        (Some(_), Some(0.0)) => Err(zero()),
-        (Some(a), Some(b)) => {
-            let rest = a % b;
-            Ok(Value::from(match rest {
-                0.0 => 0.0_f64.copysign(b),
-                _ if (rest < 0.0) != (b < 0.0) => rest + b,
-                _ => rest,
-            }))
-        }
-        _ => Err(invalid(format!("tried to use % operator on unsupported types {} and {}", a.kind(), b.kind()))),
     }
 }
 

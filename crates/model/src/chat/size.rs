@@ -3,8 +3,8 @@
 use minijinja::value::{DynObject, ObjectRepr};
 use minijinja::{Error, Value};
 
-use super::charge::refused;
 use super::limits::{Budget, LEVELS, TOO_NESTED};
+use super::refusal::refused;
 
 /// Bytes of an element of a list, and of an entry of a mapping.
 pub(super) const ELEMENT_BYTES: u64 = 96;

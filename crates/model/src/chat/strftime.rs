@@ -1,5 +1,8 @@
 //! Dates for templates that tell the model what day it is. UTC, with English names.
 
+/// The variable in which `strftime_now` finds the time.
+pub(super) const NOW: &str = "__now_unix_s";
+
 const MONTHS: [&str; 12] = [
     "January",
     "February",

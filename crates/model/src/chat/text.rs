@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use minijinja::value::{Kwargs, from_args};
 use minijinja::{Error, Value};
 
-use super::methods::invalid;
+use super::refusal::invalid;
 
 #[cfg(test)]
 thread_local! {

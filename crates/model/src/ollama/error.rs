@@ -1,6 +1,6 @@
 //! Errors in Ollama's store.
 
-use crate::error::Size;
+use crate::size::Size;
 use std::io;
 use std::path::PathBuf;
 

@@ -1,12 +1,20 @@
 //! Finds control and user-defined tokens in text: leftmost, then longest, in one pass.
 
-use super::Special;
 use super::prefixes::Prefixes;
 use super::vocab::{Kind, Vocab};
 
 /// Names of more bytes are not searched for. Real names have less than 100 bytes. The time for a
 /// byte of text is proportional to this limit.
 pub(super) const MAX_NAME_BYTES: usize = 1024;
+
+/// Whether the names of control tokens in a text are encoded as these tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special {
+    /// `<|im_start|>` in the text becomes one id: for text that we or a chat template wrote.
+    Parse,
+    /// `<|im_start|>` in the text stays plain characters: for text from users.
+    Text,
+}
 
 /// A non-empty stretch of ordinary text, or one token.
 pub(super) enum Piece<'a> {

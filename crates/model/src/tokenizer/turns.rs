@@ -1,6 +1,6 @@
 //! The tokens that end answers, and those that open and close turns.
 
-use super::Parts;
+use super::parts::Parts;
 use super::vocab::{Kind, Vocab, lossy, parse_byte};
 use crate::note::Note;
 

@@ -1,6 +1,6 @@
 //! A digest of all bytes of the model that a run trains over.
 
-use crate::checkpoint::hex;
+use crate::hex::hex;
 use gguf::{Gguf, TensorInfo};
 use model::ModelFile;
 use sha2::{Digest, Sha256};

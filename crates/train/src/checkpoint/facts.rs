@@ -1,7 +1,8 @@
 //! What a run depends on besides its data, in the words of its options.
 
-use super::{Facts, hex};
+use super::Facts;
 use crate::error::Error;
+use crate::hex::hex;
 use crate::method::{Full, Lora, Method};
 use crate::options::Normalize;
 use crate::parameters::Trained;
@@ -9,10 +10,6 @@ use crate::trainer::Trainer;
 use kernels::Precision;
 use model::Base;
 use sha2::{Digest, Sha256};
-
-/// The facts about the model and about what is trained, which a refusal names first.
-pub(super) const FIRST: [&str; 9] =
-    ["method", "model", "base", "weights", "rank", "targets", "alpha", "rslora", "init"];
 
 /// The fact that has the digest of samples of the model, in checkpoints of version 1.
 pub(super) const SAMPLED: &str = "base";

@@ -1,7 +1,7 @@
 //! The header of a checkpoint: a header of safetensors.
 
 use super::{CheckpointError, Facts};
-use crate::trainer::Tally;
+use crate::tally::Tally;
 use gguf::Source;
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};

@@ -1,6 +1,7 @@
 //! Batches of examples over epochs.
 
-use super::{Data, Order};
+use super::files::Data;
+use super::order::Order;
 use crate::batch::Document;
 use crate::checkpoint::Facts;
 use crate::error::Error;

@@ -1,18 +1,22 @@
 //! Files of examples, by an index.
 
+use super::bytes::{Bytes, CHUNK_BYTES};
 use super::gzip::unpack;
 use super::index::Index;
 use super::kind::{HEAD_BYTES, Holds, Kind, holds, inside};
-use super::reader::{Place, Read, Reader};
+use super::lines::Place;
+use super::options::{Counts, DataOptions};
+use super::reader::{Read, Reader};
 use super::split::{Part, Split};
-use super::{Counts, DataOptions, Texts};
+use super::texts::Texts;
 use crate::batch::Document;
-use crate::checkpoint::{Facts, hex};
+use crate::checkpoint::Facts;
 use crate::error::Error;
+use crate::hex::hex;
 use gguf::Source;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use std::io::{self, BufReader};
+use std::io::BufReader;
 use std::sync::Arc;
 
 /// Examples in files, in any order. Memory does not grow with the number of examples. Clones share
@@ -47,33 +51,6 @@ struct File {
     name: String,
     source: Box<dyn Source>,
     kind: Kind,
-}
-
-/// The bytes of a source from a place on. `seen` takes what was read.
-pub(super) struct Bytes<'a, F> {
-    source: &'a dyn Source,
-    at: u64,
-    seen: F,
-}
-
-/// Bytes that are read at a time.
-pub(super) const CHUNK_BYTES: usize = 64 << 10;
-
-impl<F: FnMut(&[u8])> io::Read for Bytes<'_, F> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let left = self.source.len_bytes().saturating_sub(self.at);
-        let len = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.source.read_at(self.at, &mut into[..len])?;
-        self.at += len as u64;
-        (self.seen)(&into[..len]);
-        Ok(len)
-    }
-}
-
-impl<'a, F> Bytes<'a, F> {
-    pub fn new(source: &'a dyn Source, at: u64, seen: F) -> Self {
-        Self { source, at, seen }
-    }
 }
 
 impl File {

@@ -1,6 +1,6 @@
 //! Bytes that gzip has packed.
 
-use super::files::{Bytes, CHUNK_BYTES};
+use super::bytes::{Bytes, CHUNK_BYTES};
 use crate::temporary::stored;
 use flate2::bufread::MultiGzDecoder;
 use gguf::Source;

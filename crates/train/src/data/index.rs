@@ -1,6 +1,6 @@
 //! Places of examples, in bounded memory.
 
-use super::reader::Place;
+use super::lines::Place;
 
 /// Places that are kept at most: 3 MiB.
 const MOST: usize = 1 << 17;

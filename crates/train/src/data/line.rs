@@ -1,12 +1,12 @@
 //! A line of JSON: what it has is told by its keys.
 
 use super::ids;
+use super::json::{filled, object, parsed, short};
 use super::keys::Role;
 use super::message::{KEYS, Messages, Turn, tools};
 use crate::batch::Document;
 use model::chat::{ChatTemplate, Message, RenderOptions};
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 
 /// What a line has.
 pub(super) enum Line {
@@ -229,47 +229,8 @@ impl Columns<'_> {
     }
 }
 
-/// The object of a line.
-pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    match serde_json::from_slice(bytes.trim_ascii_end()).map_err(|error| format!("no JSON: {error}"))? {
-        Value::Object(object) => Ok(object),
-        other => Err(format!("{} is no object", short(&other))),
-    }
-}
-
-/// Refuses other keys than these.
-pub(super) fn only(object: &Map<String, Value>, keys: &[&str]) -> Result<(), String> {
-    match object.keys().find(|key| !keys.contains(&key.as_str())) {
-        Some(key) => Err(format!("the key {} is none of {}", short(&Value::String(key.clone())), keys.join(", "))),
-        None => Ok(()),
-    }
-}
-
-/// A structure that stands as JSON in a text, as tables keep it, is taken out of the text.
-pub(super) fn parsed(value: &Value) -> Cow<'_, Value> {
-    let text = value.as_str().filter(|text| text.trim_start().starts_with(['[', '{']));
-    let structure = text.and_then(|text| serde_json::from_str(text).ok());
-    structure.map_or(Cow::Borrowed(value), Cow::Owned)
-}
-
 /// Whether a value is a list of messages.
 fn is_list(value: &Value) -> bool {
     let messages = |value: &Value| value.as_array().is_some_and(|list| list.iter().all(Value::is_object));
     messages(value) && value.as_array().is_some_and(|list| !list.is_empty())
-}
-
-/// Whether a value says something: not null, false, or empty.
-pub(super) fn filled(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Array(list) => !list.is_empty(),
-        Value::Object(object) => !object.is_empty(),
-        Value::Bool(true) | Value::Number(_) => true,
-    }
-}
-
-/// A value for a message of an error.
-pub(super) fn short(value: &Value) -> String {
-    value.to_string().chars().take(40).collect()
 }

@@ -1,6 +1,6 @@
 //! The elements of one list of JSON, one after the other, in bounded memory.
 
-use super::reader::{LINE_BYTES, Place, fill};
+use super::lines::{LINE_BYTES, Place, fill};
 use std::io::{self, BufRead};
 
 /// What comes next in a list.

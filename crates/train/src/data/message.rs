@@ -1,7 +1,7 @@
 //! Messages of conversations, in the forms that data commonly has.
 
+use super::json::{filled, parsed, short};
 use super::keys::{Meaning, Role, has_word};
-use super::line::{filled, parsed, short};
 use model::chat::{ChatTemplate, Message, RenderOptions};
 use serde_json::{Map, Value, json};
 

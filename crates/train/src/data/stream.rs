@@ -3,8 +3,10 @@
 use super::files::Tally;
 use super::gzip::Unpacked;
 use super::kind::{HEAD_BYTES, Holds, holds, inside};
-use super::reader::{Place, Reader, fill};
-use super::{Counts, DataOptions, Texts};
+use super::lines::{Place, fill};
+use super::options::{Counts, DataOptions};
+use super::reader::Reader;
+use super::texts::Texts;
 use crate::batch::Document;
 use crate::error::Error;
 use std::io::{self, BufRead, BufReader, Cursor, Read};

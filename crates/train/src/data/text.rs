@@ -1,7 +1,7 @@
 //! Cuts a text into documents.
 
-use super::Texts;
-use super::reader::LINE_BYTES;
+use super::lines::LINE_BYTES;
+use super::texts::Texts;
 use model::tokenizer::Special;
 
 /// Bytes of text that are read ahead for a document: more than most tokens have.

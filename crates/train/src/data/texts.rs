@@ -1,10 +1,10 @@
 //! How text becomes ids: a tokenizer, a chat template, and what the template is told.
 
-use super::example::Marked;
 use super::line::Conversation;
+use super::marked::Marked;
 use super::message::Turn;
-use super::{DataOptions, Learn};
-use crate::checkpoint::hex;
+use super::options::{DataOptions, Learn};
+use crate::hex::hex;
 use model::chat::{ChatTemplate, Message, RenderOptions};
 use model::tokenizer::{Special, Tokenizer};
 use model::{Model, ModelFile};

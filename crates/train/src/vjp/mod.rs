@@ -14,6 +14,25 @@ mod tests;
 use crate::error::Error;
 use crate::tape::Tape;
 use kernels::ops::Op;
+use kernels::{Node, Operation as _};
+
+impl Tape<'_> {
+    /// Walks these operations in reverse, and appends their derivatives.
+    ///
+    /// # Errors
+    /// [`Error::NotDifferentiable`] for a discrete operation on a path that is needed.
+    pub fn walk(&mut self, nodes: &[Node<Op>]) -> Result<(), Error> {
+        for Node { op, stage } in nodes.iter().rev() {
+            let writes = op.io().writes;
+            if writes.iter().any(|t| self.reached(*t)) {
+                self.rec.layer(stage.layer);
+                self.layer = stage.layer;
+                append(self, op)?;
+            }
+        }
+        Ok(())
+    }
+}
 
 /// Appends the derivatives by the operands of `op`, whose result has a derivative on the tape, and
 /// adds them to the tape.
@@ -21,7 +40,7 @@ use kernels::ops::Op;
 /// # Errors
 /// [`Error::NotDifferentiable`] for a discrete operation, and [`Error::NoGradient`] for a trained
 /// weight of an operation that has only the derivative by its rows.
-pub fn append(tape: &mut Tape<'_>, op: &Op) -> Result<(), Error> {
+fn append(tape: &mut Tape<'_>, op: &Op) -> Result<(), Error> {
     match op {
         Op::Embed(op) => rows::embed(tape, op),
         Op::Matmul(op) => matmul::matmul(tape, op),

@@ -18,10 +18,10 @@ enum Place {
 /// The imports that are being followed, to stop at imports that lead back to themselves.
 type Followed = Vec<(usize, usize)>;
 
-/// The files of all modules below `lib.rs`, without tests, and their imports from one another.
-/// Paths are relative to `src`.
-pub fn imports<'a>(files: &'a BTreeMap<&'a str, &'a str>) -> (BTreeSet<&'a str>, Imports<'a>) {
-    let tree = Tree::new(files);
+/// The files of all modules below the root, without tests, and their imports from one another.
+/// Paths are relative to the folder of the root.
+pub fn imports<'a>(root: &str, files: &'a BTreeMap<&'a str, &'a str>) -> (BTreeSet<&'a str>, Imports<'a>) {
+    let tree = Tree::new(root, files);
     let mut found = Imports::new();
     for (n, module) in tree.modules.iter().enumerate() {
         for path in &module.paths {

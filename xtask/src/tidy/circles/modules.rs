@@ -71,14 +71,27 @@ fn end_of_item(tokens: &[&str], mut at: usize) -> usize {
     at
 }
 
+/// The end of the members of the `impl` block or the trait that begins at `at`.
+fn end_of_members(tokens: &[&str], at: usize) -> Option<usize> {
+    let before = at.checked_sub(1).map_or("", |at| tokens[at]);
+    let block = match tokens[at] {
+        // Elsewhere `impl` stands in a type.
+        "impl" => ["", "{", "}", ";", "]", "unsafe"].contains(&before),
+        "trait" => true,
+        _ => false,
+    };
+    let open = at + tokens[at..].iter().position(|token| *token == "{").filter(|_| block)?;
+    Some(closing(tokens, open))
+}
+
 /// What the file of a family ends with: its list declares the modules.
 const FAMILY: &str = "! { family! }";
 
 impl<'a> Tree<'a> {
-    /// The modules below `lib.rs`, without tests.
-    pub fn new(files: &'a BTreeMap<&'a str, &'a str>) -> Self {
+    /// The modules below the root, without tests.
+    pub fn new(root: &str, files: &'a BTreeMap<&'a str, &'a str>) -> Self {
         let mut tree = Self { files, modules: vec![] };
-        tree.open("lib.rs", String::new(), 0);
+        tree.open(root, String::new(), 0);
         tree
     }
 
@@ -139,8 +152,11 @@ impl<'a> Tree<'a> {
     }
 
     fn read(&mut self, module: usize, tokens: &[&'a str]) {
-        let mut at = 0;
+        let (mut at, mut members) = (0, 0);
         while at < tokens.len() {
+            if let Some(end) = end_of_members(tokens, at) {
+                members = members.max(end);
+            }
             let next = |n: usize| tokens.get(at + n).copied().unwrap_or_default();
             at = match tokens[at] {
                 "#" if TESTS.iter().any(|test| tokens[at..].starts_with(test)) => end_of_item(tokens, at),
@@ -148,7 +164,10 @@ impl<'a> Tree<'a> {
                 // `use<..>` lists the captures of a type; it is no import.
                 "use" if next(1) != "<" => self.import(module, tokens, at + 1, &[]),
                 word if ITEMS.contains(&word) => {
-                    self.modules[module].defined.insert(next(if word == "macro_rules" { 2 } else { 1 }));
+                    // A function of a type or of a trait is no item of the module.
+                    if at >= members || word == "trait" {
+                        self.modules[module].defined.insert(next(if word == "macro_rules" { 2 } else { 1 }));
+                    }
                     at + 1
                 }
                 word if is_name(word) && next(1) == "::" => self.path(module, tokens, at),

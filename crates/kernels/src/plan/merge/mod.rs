@@ -19,5 +19,6 @@ mod view;
 pub use consumers::consumers;
 pub use packing::packing;
 pub use producers::producers;
+#[cfg(feature = "testing")]
 pub use rules::described;
 pub use run::{runs, values};

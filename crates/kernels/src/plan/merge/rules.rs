@@ -40,11 +40,14 @@ pub(super) enum Direction {
 /// One rule.
 pub(super) struct Rule {
     /// The operation that it makes.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub name: &'static str,
     /// The operations that merge.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub merges: &'static str,
     pub direction: Direction,
     /// The gain, and where it was measured.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub beats: &'static str,
 }
 
@@ -57,6 +60,7 @@ const ONE_LESS: &str = "one dispatch less; each waits for 1.7 to 2 us (NVIDIA H2
 
 /// Every rule as [the operation that it makes, the operations that merge, the direction, the gain],
 /// in the order of the passes.
+#[cfg(feature = "testing")]
 pub fn described() -> impl Iterator<Item = [&'static str; 4]> {
     RULES.iter().map(|rule| {
         let direction = match rule.direction {

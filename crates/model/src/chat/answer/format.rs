@@ -1,7 +1,16 @@
 //! The markers between thinking, text and calls, by family.
 
-use super::State;
 use crate::tokenizer::{Kind, Tokenizer};
+
+/// The part of an answer that a parser is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Text,
+    /// Behind Gemma 4's `<|channel>`, before the line break that ends the channel's name.
+    Channel,
+    Thinking,
+    Call,
+}
 
 /// How a model marks the parts of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

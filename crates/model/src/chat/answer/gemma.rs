@@ -3,7 +3,7 @@
 //! Values are JSON's, but for keys without quotation marks and strings between `<|"|>`, in which
 //! nothing is escaped.
 
-use super::ToolCall;
+use super::event::ToolCall;
 use super::format::GEMMA4_QUOTE;
 use serde_json::{Map, Value};
 

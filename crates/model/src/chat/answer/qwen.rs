@@ -1,6 +1,6 @@
 //! What stands between `<tool_call>` and `</tool_call>`: JSON, or the tags of Qwen3-Coder.
 
-use super::ToolCall;
+use super::event::ToolCall;
 use serde_json::{Map, Value};
 
 /// Reads a call.

@@ -1,8 +1,7 @@
 //! An answer put together from its events.
 
-use super::{Event, ToolCall};
+use super::event::{Event, ToolCall};
 use crate::chat::Message;
-use serde_json::{Value, json};
 
 /// A whole answer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,14 +39,5 @@ impl Reply {
             tool_calls: self.tool_calls.iter().map(ToolCall::to_json).collect(),
             ..Message::assistant(self.text.clone())
         }
-    }
-}
-
-impl ToolCall {
-    /// The form that messages and templates use: `{"type": "function", "function": {"name": ..,
-    /// "arguments": {..}}}`.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        json!({ "type": "function", "function": { "name": self.name, "arguments": self.arguments } })
     }
 }
