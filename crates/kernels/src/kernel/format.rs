@@ -223,6 +223,7 @@ pub fn reads(ty: GgmlType) -> bool {
 }
 
 /// The type of most weights in most files.
+#[allow(dead_code, reason = "only the probes of native hosts have weights of this type")]
 pub const USUAL: GgmlType = GgmlType::Q4_K;
 
 /// The format of a type, or `None` if no kernel reads weights of this type (F64 and the integers).
