@@ -8,6 +8,7 @@ use gguf::quants::tables::{
 use half::f16;
 
 /// The type of most weights in most files.
+#[allow(dead_code, reason = "only the probes of native hosts have weights of this type")]
 pub const USUAL: GgmlType = GgmlType::Q4_K;
 
 /// A format whose blocks stay whole, without codebook and without units.
