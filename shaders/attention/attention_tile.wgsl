@@ -136,7 +136,7 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
             seen[lid] = vec2<u32>(start, select(0u, ends[own] + params.causal, mine));
         }
         let last = max(to_key, 1u) - 1u; //~ weightless: sign, off by one
-        for (var key0 = from_key; key0 < to_key; key0 += KEYS) { //~ empty: comparison
+        for (var key0 = from_key; key0 < to_key; key0 += KEYS) {
             let start = start_of_keys(key0);
             let past = last - key0; //~ weightless: sign
             var s = Four();

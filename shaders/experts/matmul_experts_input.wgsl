@@ -43,7 +43,7 @@ fn matmul_experts_input(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_inv
     let m = lid >> 5u;
     let j = lid & 31u;
     var acc = array<vec4<f32>, 4>();
-    for (var r0 = range.x; r0 < range.y; r0 += DEPTH) { //~ zeros: comparison
+    for (var r0 = range.x; r0 < range.y; r0 += DEPTH) {
         var dv = vec4<f32>(0.0);
         for (var c = 0u; c < 4u; c++) {
             let r = r0 + 4u * quad + c;

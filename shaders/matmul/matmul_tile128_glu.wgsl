@@ -55,14 +55,14 @@ fn finish(t: u32, r: u32, lane: u32, first: vec4<f32>, second: vec4<f32>) {
     let each = max(abs(first), abs(second));
     var most = max(max(each.x, each.y), max(each.z, each.w));
     most = max(most, subgroupShuffleXor(most, 1u));
-    most = max(most, subgroupShuffleXor(most, 2u)); //~ alike: off by one
+    most = max(most, subgroupShuffleXor(most, 2u));
     let top = coarse_scale(most);
     let unit = select(1.0 / top, 0.0, top == 0.0);
     if (t < params.rows) {
         let slab = r >> 4u;
         halves[(slab * params.slab + t) * QUADS + (lane & 3u)] = halves_of_quad(first * unit);
         halves[((slab + 1u) * params.slab + t) * QUADS + (lane & 3u)] = halves_of_quad(second * unit);
-        if ((lane & 3u) == 0u) { //~ twice
+        if ((lane & 3u) == 0u) { //~ twice: mask, off by one, guard dropped
             tops[(t * params.n + r) >> 5u] = top;
         }
     }

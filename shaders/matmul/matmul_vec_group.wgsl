@@ -26,7 +26,7 @@ fn matmul_vec_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     let k = params.k;
     let before_b = (params.rows_a + 1u) / WEIGHT_ROWS;
     let before_c = before_b + (params.rows_b + 1u) / WEIGHT_ROWS;
-    if (number >= before_c + (params.rows_c + 1u) / WEIGHT_ROWS) { //~ exit
+    if (number >= before_c + (params.rows_c + 1u) / WEIGHT_ROWS) {
         return;
     }
     var sums = vec3<f32>(0.0);

@@ -27,7 +27,7 @@ fn cross_entropy(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
         sum += exp(logits[base + v] - largest);
     }
     let rest = log(reduce_add(sum, lid));
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         let target_id = targets[row];
         // The difference to the largest logit first: both may be far larger than the loss.
         let own = logits[base + min(target_id, params.vocabulary - 1u)]; //~ dropped: sign

@@ -7,6 +7,7 @@ pub mod faults;
 pub mod interpreted;
 mod lines;
 mod params;
+mod patterns;
 mod reasons;
 mod since;
 
