@@ -178,7 +178,7 @@ fn attention_decode(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
         most = new_most;
         total = total * shrink + (p.x + p.y + (p.z + p.w));
         acc = acc * shrink + value.a * p.x + value.b * p.y + (value.c * p.z + value.d * p.w);
-        if (tile + 4u * groups < end) { //~ dropped: sign, comparison, off by one, guard dropped
+        if (tile + 4u * groups < end) { //~ dropped: comparison, off by one, guard dropped
             key = keys_of(place, near + 4u * groups);
             value = values_of(place, near + 4u * groups);
         }

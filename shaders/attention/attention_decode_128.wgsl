@@ -95,7 +95,7 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     let turns = mat4x4<f32>(table[at], table[at + 1u], table[at + 2u], table[at + 3u]);
     let here = positions[0];
     let base = sequences[0] * params.rows_apart;
-    let last = base + max(here, 1u) - 1u; //~ dropped: sign, minimum, off by one
+    let last = base + max(here, 1u) - 1u; //~ dropped: sign, off by one
     let near = lid / LANES;
     var query = mat2x4<f32>();
     var seen = Seen();
@@ -146,7 +146,7 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
                 seen = Seen(own, 1.0, own_value);
             }
         }
-        if (here > 0u) { //~ weightless: comparison, off by one, guard dropped
+        if (here > 0u) { //~ weightless: comparison, guard dropped
             seen = see(seen, query, key, value, tile + near, here, lid);
         }
     }

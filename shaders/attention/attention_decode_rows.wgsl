@@ -117,7 +117,7 @@ fn attention_decode_rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let turns = mat4x4<f32>(table[at], table[at + 1u], table[at + 2u], table[at + 3u]);
     let here = positions[t];
     let base = sequences[t] * params.capacity;
-    let last = base + max(here, 1u) - 1u; //~ weightless: sign, minimum, off by one
+    let last = base + max(here, 1u) - 1u; //~ weightless: sign, off by one
     let near = lid / LANES;
     var a = mat2x4<f32>();
     var b = mat2x4<f32>();
@@ -149,7 +149,7 @@ fn attention_decode_rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
             let own_value = mat2x4<f32>(v_state_rounded(raw_v[0], most_v), v_state_rounded(raw_v[1], most_v));
             a = x;
             b = x;
-            if (HEADS > 1u) { //~ surplus: comparison, off by one, guard dropped
+            if (HEADS > 1u) { //~ surplus: comparison, guard dropped
                 let other = other8(x, LANES, lid);
                 if (upper) {
                     a = other;
@@ -164,11 +164,11 @@ fn attention_decode_rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
             seen_a = Seen(own.x, counted, own_value * counted);
             seen_b = Seen(own.y, counted, own_value * counted);
         }
-        if (here > 0u) { //~ weightless: comparison, off by one, guard dropped
+        if (here > 0u) { //~ weightless: comparison, guard dropped
             let inside = tile + near + GROUPS * vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(here);
             let dots_a = lanes_sum4(dots_of(a, key), LANES, lid);
             seen_a = see(seen_a, dots_a, value, inside);
-            if (HEADS > 1u) { //~ surplus: off by one
+            if (HEADS > 1u) {
                 seen_b = see(seen_b, lanes_sum4(dots_of(b, key), LANES, lid), value, inside);
             }
         }

@@ -120,7 +120,7 @@ fn attention_decode_rows_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
     let eight = LANES * kv_head + lane;
     let here = positions[t];
     let base = sequences[t] * params.capacity;
-    let last = base + max(here, 1u) - 1u; //~ weightless: sign, minimum, off by one
+    let last = base + max(here, 1u) - 1u; //~ weightless: sign, off by one
     let near = lid / LANES;
     finish_heads(t, first_head, kv_head, base + here, first_head % params.group == 0u, lid);
     var queries = Heads();

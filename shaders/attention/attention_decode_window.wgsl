@@ -61,7 +61,7 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     let keys = back + 1u - params.append;
     let slot = here % params.capacity;
     let first = slot + select(0u, params.capacity, slot < back) - back; //~ meet: comparison
-    //~ weightless: sign, product, minimum, off by one
+    //~ weightless: sign, off by one
     let p = Place(sequences[0] * params.capacity, first, max(keys, 1u) - 1u, HEAD * params.heads, HEAD / 8u * kv_head + lane);
     let start = KEYS * part + sub;
     let rows = vec4<u32>(row_of(p, start), row_of(p, start + SUBS), row_of(p, start + 2u * SUBS), row_of(p, start + 3u * SUBS));
@@ -177,7 +177,7 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
         }
         partial[place + e] = joined;
     }
-    if (lid == WG - 1u) { //~ twice: sign, off by one, guard dropped
+    if (lid == WG - 1u) { //~ twice: off by one, guard dropped
         var all = totals[0];
         for (var g = 1u; g < SUBS / 4u; g++) {
             all += totals[g];

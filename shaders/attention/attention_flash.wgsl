@@ -77,7 +77,7 @@ fn attention_flash(
     var q5: Queries;
     var q6: Queries;
     var q7: Queries;
-    if (SLICE > 64u) { //~ surplus: off by one
+    if (SLICE > 64u) {
         q4 = queries(starts + 16u, region, lane);
         q5 = queries(starts + 20u, region, lane);
         q6 = queries(starts + 24u, region, lane);
@@ -99,7 +99,7 @@ fn attention_flash(
         var past = first;
         var from_key = 0xffffffffu;
         var to_key = 0u; //~ never: off by one
-        while (past < count && sequences[min(t0 + past, params.rows - 1u)] == owner) { //~ never: sign; weightless: comparison
+        while (past < count && sequences[min(t0 + past, params.rows - 1u)] == owner) { //~ weightless: comparison
             let next = positions[t0 + past] + 1u; //~ weightless: sign
             from_key = min(from_key, select(0u, next - min(next, params.window), params.window > 0u)); //~ weightless: off by one
             let end = ends[t0 + past];
@@ -108,7 +108,7 @@ fn attention_flash(
         }
         let mine = vec2<u32>(seen.x, select(0u, seen.y, row / group >= first && row / group < past));
         let base = owner * params.capacity;
-        let last = max(to_key, 1u) - 1u; //~ weightless: sign, minimum, off by one
+        let last = max(to_key, 1u) - 1u; //~ weightless: sign, off by one
         let part = keys_of_part(min(from_key, to_key), to_key, split);
         var slot = part.x % params.capacity;
         var keys = load_k(base, slot, last - min(part.x, last), kv_head, lid); //~ weightless: sign
@@ -136,7 +136,7 @@ fn attention_flash(
             s = score(s, q1, column + 4u);
             s = score(s, q2, column + 8u);
             s = score(s, q3, column + 12u);
-            if (SLICE > 64u) { //~ surplus: off by one
+            if (SLICE > 64u) {
                 s = score(s, q4, column + 16u);
                 s = score(s, q5, column + 20u);
                 s = score(s, q6, column + 24u);
@@ -163,7 +163,7 @@ fn attention_flash(
                 o1 = shrunk(o1, region_of_scores, band0, lane);
                 o2 = shrunk(o2, region_of_scores, band0, lane);
                 o3 = shrunk(o3, region_of_scores, band0, lane);
-                if (SLICE > 64u) { //~ surplus: off by one
+                if (SLICE > 64u) {
                     o4 = shrunk(o4, region_of_scores, band0, lane);
                     o5 = shrunk(o5, region_of_scores, band0, lane);
                     o6 = shrunk(o6, region_of_scores, band0, lane);
@@ -175,7 +175,7 @@ fn attention_flash(
             o1 = add(o1, p, column + 4u);
             o2 = add(o2, p, column + 8u);
             o3 = add(o3, p, column + 12u);
-            if (SLICE > 64u) { //~ surplus: off by one
+            if (SLICE > 64u) {
                 o4 = add(o4, p, column + 16u);
                 o5 = add(o5, p, column + 20u);
                 o6 = add(o6, p, column + 24u);

@@ -76,7 +76,7 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let width = params.kv_heads * params.head_dim;
     let base = sequences[t] * params.capacity;
     let part = attention_part(ends[t] + params.causal, positions[t] + 1u, params.window, params.splits, split);
-    if (part.x >= part.y) { //~ weightless: comparison, component, guard dropped
+    if (part.x >= part.y) { //~ weightless: comparison, guard dropped
         // attention_merge_parts.wgsl reads every part.
         if (lid < HEADS) {
             partial[((first_head + lid) * params.splits + split) * (quads + 1u) + quads] = vec4<f32>(LOWEST, 0.0, 0.0, 0.0);
@@ -85,8 +85,8 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     }
     let start_quad = (first_head - t * params.heads) / (params.heads / params.kv_heads) * quads;
     let q = Queries(
-        slice_of_q(first_head * quads, lane, lanes), slice_of_q((first_head + min(1u, HEADS - 1u)) * quads, lane, lanes), //~ surplus: sign
-        //~ surplus: sign, minimum, off by one
+        slice_of_q(first_head * quads, lane, lanes), slice_of_q((first_head + min(1u, HEADS - 1u)) * quads, lane, lanes),
+        //~ surplus: minimum, off by one
         slice_of_q((first_head + min(2u, HEADS - 1u)) * quads, lane, lanes), slice_of_q((first_head + min(3u, HEADS - 1u)) * quads, lane, lanes));
     var acc0 = Slice();
     var acc1 = Slice();

@@ -116,7 +116,7 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
     let split = number % params.splits;
     let share = number / params.splits;
     let part = attention_part(ends[0] + params.causal, positions[0] + 1u, params.window, params.splits, split);
-    if (part.x >= part.y) { //~ weightless: comparison, component, guard dropped
+    if (part.x >= part.y) { //~ weightless: comparison, guard dropped
         return;
     }
     let first_head = share * HEADS;

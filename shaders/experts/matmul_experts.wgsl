@@ -37,7 +37,7 @@ fn matmul_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocatio
     // rows.
     let quad = lid & 3u;
     let row = lid >> 2u;
-    let x_row = slots[place + min(row, count - 1u)] / params.per; //~ unowned: sign
+    let x_row = slots[place + min(row, count - 1u)] / params.per;
     let near = w_row(select(0u, local + row, owned(local, top, row)), k); //~ unowned: off by one
     let far = w_row(select(0u, local + row + 64u, owned(local, top, row + 64u)), k); //~ unowned: off by one
     // Results: thread (m, n) owns slots 4 m .. by rows 4 n ..

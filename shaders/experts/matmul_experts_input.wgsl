@@ -34,7 +34,7 @@ fn matmul_experts_input(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_inv
     // Staging of dy: thread (row = lid / 4, quad = lid mod 4) loads four columns of a slot.
     let quad = lid & 3u;
     let row = lid >> 2u; //~ twice: shift
-    let dy_start = slots[place + min(row, count - 1u)] * params.n; //~ dropped: sign
+    let dy_start = slots[place + min(row, count - 1u)] * params.n;
     // Staging of w: thread (depth = lid / 16, lid mod 16) loads eight columns of a row.
     let depth = lid >> 4u;
     let near = id.x * (COLUMNS / 4u) + (lid & 15u);

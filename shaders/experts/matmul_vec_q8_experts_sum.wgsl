@@ -26,7 +26,7 @@ fn matmul_vec_q8_experts_sum(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
     let steps = w_steps(k);
     let start = acts_row(t, params.chosen * k);
     let r = number % groups * WEIGHT_ROWS;
-    let next = min(r + 1u, params.n - 1u); //~ unowned: sign
+    let next = min(r + 1u, params.n - 1u);
     var sums = vec2<f32>(0.0);
     for (var i = lid; i < params.chosen * steps; i += WG) {
         let choice = i / steps;

@@ -78,7 +78,7 @@ fn gated_sums(gate: YMatrix, of_up: YMatrix, base: u32, lane: u32, scale: vec2<f
 
 fn finish_band(sums: Band, t0: u32, r0: u32, base: u32, lane: u32) {
     let t = t0 + (lane >> 2u);
-    let scale = vec2<f32>(scales[min(t, params.rows - 1u)], scales[min(t + 8u, params.rows - 1u)]); //~ unowned: sign
+    let scale = vec2<f32>(scales[min(t, params.rows - 1u)], scales[min(t + 8u, params.rows - 1u)]);
     let a = gated_sums(sums.a, sums.e, base, lane, scale);
     let b = gated_sums(sums.b, sums.f, base, lane, scale);
     finish(t, r0, lane, a[0], b[0]);

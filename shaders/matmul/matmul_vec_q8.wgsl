@@ -24,7 +24,7 @@ fn matmul_vec_q8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     }
     let k = params.k;
     let first = w_row(r, k);
-    let second = w_row(min(r + 1u, params.row_count - 1u), k); //~ unowned: sign
+    let second = w_row(min(r + 1u, params.row_count - 1u), k);
     var sums = vec3<f32>(0.0);
     for (var j = lid; j < w_steps(k); j += WG) {
         sums += w_step(first, second, k, j, acts_row(0u, k));

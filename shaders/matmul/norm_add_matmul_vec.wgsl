@@ -31,21 +31,21 @@ fn norm_add_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
     if (number < before_b) {
         let r = WEIGHT_ROWS * number + local;
         let first = wa_row(min(r, params.rows_a - 1u), k);
-        let second = wa_row(min(r + 1u, params.rows_a - 1u), k); //~ unowned: sign
+        let second = wa_row(min(r + 1u, params.rows_a - 1u), k);
         for (var j = lane; j < wa_steps(k); j += LANES) {
             sums += wa_step(first, second, k, j, acts_row(0u, k));
         }
     } else if (number < before_c) {
         let r = WEIGHT_ROWS * (number - before_b) + local;
         let first = wb_row(min(r, params.rows_b - 1u), k);
-        let second = wb_row(min(r + 1u, params.rows_b - 1u), k); //~ unowned: sign
+        let second = wb_row(min(r + 1u, params.rows_b - 1u), k);
         for (var j = lane; j < wb_steps(k); j += LANES) {
             sums += wb_step(first, second, k, j, acts_row(0u, k));
         }
     } else {
         let r = WEIGHT_ROWS * (number - before_c) + local;
         let first = wc_row(min(r, params.rows_c - 1u), k);
-        let second = wc_row(min(r + 1u, params.rows_c - 1u), k); //~ unowned: sign
+        let second = wc_row(min(r + 1u, params.rows_c - 1u), k);
         for (var j = lane; j < wc_steps(k); j += LANES) {
             sums += wc_step(first, second, k, j, acts_row(0u, k));
         }

@@ -27,7 +27,7 @@ fn norm_add_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     let lane = lid % LANES;
     let local = lid / LANES;
     // Lanes past the last row read it again.
-    let r = min(number * WEIGHT_ROWS + local, params.n - 1u); //~ unowned: sign
+    let r = min(number * WEIGHT_ROWS + local, params.n - 1u);
     let of_gate = gate_row(r, k);
     let of_up = up_row(r, k);
     var sums = vec3<f32>(0.0);

@@ -43,7 +43,7 @@ fn beside(row: u32, quad: u32) -> Beside {
 // A quad of b, or zeros past the end.
 fn summand(row: u32, quad: u32) -> vec4<f32> {
     let quads = params.dim >> 2u;
-    return select(vec4<f32>(0.0), b[row * quads + min(quad, quads - 1u)], quad < quads); //~ dropped: sign
+    return select(vec4<f32>(0.0), b[row * quads + min(quad, quads - 1u)], quad < quads);
 }
 
 fn keep(row: u32, quad: u32, v: vec4<f32>) {

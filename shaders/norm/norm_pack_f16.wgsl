@@ -54,8 +54,8 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     let full = quads >= 2u * WG; //~ meet: comparison, off by one
     let has_near = full || lid < quads;
     let has_far = full || lid + WG < quads;
-    let near = select(min(lid, quads - 1u), lid, full); //~ dropped: minimum, off by one, arms swapped
-    let far = select(min(lid + WG, quads - 1u), lid + WG, full); //~ dropped: sign, minimum, off by one, arms swapped
+    let near = select(min(lid, quads - 1u), lid, full); //~ dropped: arms swapped
+    let far = select(min(lid + WG, quads - 1u), lid + WG, full); //~ dropped: arms swapped
     var first = summed(row, near);
     var second = summed(row, far);
     let near_weight = weight(near);

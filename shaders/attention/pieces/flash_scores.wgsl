@@ -16,7 +16,7 @@ fn is_row(row: u32, t0: u32, group: u32, tokens: u32) -> bool {
 
 // The first key that the query sees, and one past the last.
 fn limits(row: u32, t0: u32, group: u32, tokens: u32) -> vec2<u32> {
-    let t = min(t0 + row / group, params.rows - 1u); //~ surplus: sign
+    let t = min(t0 + row / group, params.rows - 1u);
     let next = positions[t] + 1u;
     let start = select(0u, next - min(next, params.window), params.window > 0u);
     return vec2<u32>(start, select(0u, ends[t] + params.causal, is_row(row, t0, group, tokens))); //~ surplus: off by one
@@ -33,7 +33,7 @@ fn scores_of(row: u32, turn: u32, lane: u32, key0: u32, seen: vec2<u32>) -> vec4
     if (SLICES > 1u) { //~ surplus: off by one
         s += scores[at + QUERIES * SCORES];
     }
-    if (SLICES > 2u) { //~ surplus: off by one
+    if (SLICES > 2u) {
         s += scores[at + 2u * QUERIES * SCORES] + scores[at + 3u * QUERIES * SCORES];
     }
     if (params.softcap > 0.0) {

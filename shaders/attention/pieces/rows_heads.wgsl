@@ -63,7 +63,7 @@ fn finish_heads(t: u32, first_head: u32, kv_head: u32, slot: u32, stores: bool, 
             }
             x = v_state_rounded(x, most);
         }
-        if (h < HEADS + 2u) { //~ surplus: sign, comparison, off by one, guard dropped
+        if (h < HEADS + 2u) { //~ surplus: comparison, off by one, guard dropped
             gathered[32u * h + lane] = x;
         }
     }

@@ -52,7 +52,7 @@ fn acts_eight(eight: u32, inside: bool, v: mat2x4<f32>, share: f32, lid: u32) {
 fn busy_share(first: f32, eights: u32, lid: u32) -> f32 {
     var share = first;
     for (var start = WG; start < eights; start += WG) {
-        let at = 2u * min(start + lid, eights - 1u); //~ dropped: sign
+        let at = 2u * min(start + lid, eights - 1u);
         share += select(0.0, share_of(mat2x4<f32>(b[at], b[at + 1u]), params.eps), start + lid < eights);
     }
     return share;

@@ -68,7 +68,7 @@ fn rank_strips(k: u32, strip: vec2<u32>, lid: u32) {
     var rank = vec2<u32>(0u);
     for (var i = 0u; i < WG; i++) { //~ list: comparison, off by one
         let x = vec2<u32>(best_scratch[i].x, 2u * i); //~ list: off by one
-        let y = vec2<u32>(best_scratch[i].y, 2u * i + 1u); //~ list: sign, component, off by one
+        let y = vec2<u32>(best_scratch[i].y, 2u * i + 1u); //~ list: component, off by one
         rank.x += u32(precedes(x, mine_x)) + u32(precedes(y, mine_x)); //~ list: sign
         rank.y += u32(precedes(x, mine_y)) + u32(precedes(y, mine_y)); //~ list: sign
     }

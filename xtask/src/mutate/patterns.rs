@@ -31,7 +31,7 @@ const PATTERNS: &[Pattern] = &[
     Pattern { tag: "free", kinds: &["off by one"], holds: one_turn },
     Pattern {
         tag: "exit",
-        kinds: &["comparison", "guard dropped", "sign", "off by one", "product", "component"],
+        kinds: &["comparison", "guard dropped", "sign", "off by one", "product"],
         holds: past_last_product,
     },
     Pattern { tag: "exit", kinds: &["comparison", "guard dropped"], holds: past_last_row },
@@ -263,8 +263,8 @@ fn corner_of_matrix(site: &Site) -> bool {
     ((calls || second) && number % 16 == 0) || (column && number % 4 == 0)
 }
 
-/// `lid < WEIGHT_ROWS && r + lid < params.n`: the next thread stores another value at the place of
-/// one of the next workgroup.
+/// `lid < WEIGHT_ROWS && r + lid < params.n`: one thread more stores where the next workgroup does,
+/// or past the end.
 fn own_row(site: &Site) -> bool {
     let declared = || site.code.strip_prefix("let inside = ")?.strip_suffix(';');
     let sides = site.condition().or_else(declared).and_then(|condition| condition.split_once(" && "));
