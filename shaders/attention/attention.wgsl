@@ -37,7 +37,7 @@ fn score(key: u32, quads: u32, head: u32, width: u32) -> f32 {
 @compute @workgroup_size(WG)
 fn attention(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
-    if (number >= params.rows * params.heads) { //~ whole: comparison, guard dropped
+    if (number >= params.rows * params.heads) {
         return;
     }
     let t = number / params.heads;
@@ -58,14 +58,14 @@ fn attention(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exte
     var largest = LOWEST;
     var total = 0.0;
     var acc = vec4<f32>(0.0);
-    for (var tile = start; tile < end; tile += WG) { //~ empty: comparison
+    for (var tile = start; tile < end; tile += WG) {
         let first = start_of_keys(tile);
         var s = LOWEST;
         if (tile + lid < end) { //~ cancels: comparison, guard dropped
             s = score(row_of_key(base, first, lid), quads, kv_head, width);
         }
         let new_largest = max(largest, reduce_max(s, lid));
-        let p = select(0.0, exp(s - new_largest), tile + lid < end); //~ weightless: comparison
+        let p = select(0.0, exp(s - new_largest), tile + lid < end);
         weights[lid] = p;
         let shrink = exp(largest - new_largest);
         // The barriers inside the reduction make the weights visible.

@@ -26,7 +26,7 @@ var<workgroup> partial_v: array<vec4<f32>, WG>;
 @compute @workgroup_size(WG)
 fn attention_backward_kv(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
-    if (number >= params.rows * params.kv_heads) { //~ whole: comparison, guard dropped
+    if (number >= params.rows * params.kv_heads) {
         return;
     }
     let s = number / params.kv_heads;
@@ -48,7 +48,7 @@ fn attention_backward_kv(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let quad = lid % quads;
     var acc_k = vec4<f32>(0.0);
     var acc_v = vec4<f32>(0.0);
-    for (var tile = 0u; tile < pairs; tile += WG) { //~ empty: comparison
+    for (var tile = 0u; tile < pairs; tile += WG) {
         let pair = tile + lid;
         if (pair < pairs) { //~ surplus: comparison, guard dropped
             let t = start + pair / per_kv;

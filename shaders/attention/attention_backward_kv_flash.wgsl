@@ -96,7 +96,7 @@ fn attention_backward_kv_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(lo
     var c1 = Both();
     var c2 = Both();
     var c3 = Both();
-    for (var first = 0u; first < count; first += QUERIES) { //~ empty: comparison
+    for (var first = 0u; first < count; first += QUERIES) {
         let tile = Queries(start, first, count, id.x);
         var sums = Products();
         for (var slice = 0u; slice < SLICES; slice++) {

@@ -23,7 +23,7 @@ var<workgroup> partial: array<vec4<f32>, WG>;
 @compute @workgroup_size(WG)
 fn attention_backward_q(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
-    if (number >= params.rows * params.heads) { //~ whole: comparison, guard dropped
+    if (number >= params.rows * params.heads) {
         return;
     }
     let t = number / params.heads;
@@ -41,7 +41,7 @@ fn attention_backward_q(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     let group = lid / quads;
     let quad = lid % quads;
     var acc = vec4<f32>(0.0);
-    for (var tile = seen.x; tile < seen.y; tile += WG) { //~ empty: comparison
+    for (var tile = seen.x; tile < seen.y; tile += WG) {
         let key = tile + lid;
         if (key < seen.y) { //~ surplus: comparison, guard dropped
             let base = (key * params.kv_heads + kv_head) * quads;

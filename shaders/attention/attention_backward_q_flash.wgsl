@@ -82,7 +82,7 @@ fn attention_backward_q_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(loc
     var c1 = Column();
     var c2 = Column();
     var c3 = Column();
-    for (var key0 = keys.x; key0 < keys.y; key0 += KEYS) { //~ empty: comparison
+    for (var key0 = keys.x; key0 < keys.y; key0 += KEYS) {
         var sums = Products();
         for (var slice = 0u; slice < SLICES; slice++) {
             workgroupBarrier();

@@ -91,7 +91,7 @@ fn finish_heads(n: u32, kv_head: u32, quads: u32, slot: u32, stores: bool, lid: 
     let squared = lanes_add4(vec4<f32>(squares4(vec2<f32>(0.0), x), 0.0, 0.0), quads, lid).xy;
     let factors = select(vec2<f32>(1.0), inverse_root(squared, f32(params.head_dim), params.eps), normed);
     x = x * factors.x * factors.y * weight;
-    if (part < 3u) { //~ surplus
+    if (part < 3u) { //~ surplus: comparison, off by one, guard dropped
         gathered[lid] = x;
     }
     workgroupBarrier();
@@ -103,9 +103,9 @@ fn finish_heads(n: u32, kv_head: u32, quads: u32, slot: u32, stores: bool, lid: 
     }
     // Attention uses the key and the value as the state stores them.
     var most = vec4<f32>(0.0);
-    if (k_state_scaled) { //~ unused: guard dropped
+    if (k_state_scaled) {
         workgroupBarrier();
-        if (part < 3u) { //~ surplus
+        if (part < 3u) { //~ surplus: comparison, off by one, guard dropped
             gathered[lid] = abs(x);
         }
         workgroupBarrier();
@@ -125,7 +125,7 @@ fn finish_heads(n: u32, kv_head: u32, quads: u32, slot: u32, stores: bool, lid: 
         }
         x = v_state_rounded(x, largest);
     }
-    if (part < 3u) { //~ surplus
+    if (part < 3u) { //~ surplus: comparison, off by one, guard dropped
         gathered[FINISHED + lid] = x;
     }
     workgroupBarrier();
@@ -134,7 +134,7 @@ fn finish_heads(n: u32, kv_head: u32, quads: u32, slot: u32, stores: bool, lid: 
 @compute @workgroup_size(WG)
 fn attention_decode(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let n = workgroup_number(id, extents);
-    if (n >= params.q_heads) { //~ whole: comparison, guard dropped
+    if (n >= params.q_heads) {
         return;
     }
     let group = params.q_heads / params.heads;
@@ -150,7 +150,7 @@ fn attention_decode(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     // appends it.
     let end = here - params.append;
     let turns = start - start % params.capacity;
-    //~ dropped
+    //~ dropped: sign, minimum, off by one
     let place = Place(base, turns, turns + params.capacity, max(end, 1u) - 1u, params.heads * params.head_dim, kv_head * quads, lane, lanes, groups);
     // The first keys and values are loaded while the heads are finished.
     var key = keys_of(place, start + lid / lanes);
@@ -167,7 +167,7 @@ fn attention_decode(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
         total = select(0.0, 1.0, lid < lanes); //~ weightless: comparison
         acc = finished(2u * quads, lane) * total;
     }
-    for (var tile = start; tile < end; tile += 4u * groups) { //~ empty: comparison
+    for (var tile = start; tile < end; tile += 4u * groups) {
         let near = tile + lid / lanes;
         let inside = vec4<u32>(near, near + groups, near + 2u * groups, near + 3u * groups) < vec4<u32>(end);
         let sums = vec4<f32>(slice_dot(query, key.a), slice_dot(query, key.b), slice_dot(query, key.c), slice_dot(query, key.d));
@@ -178,7 +178,7 @@ fn attention_decode(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
         most = new_most;
         total = total * shrink + (p.x + p.y + (p.z + p.w));
         acc = acc * shrink + value.a * p.x + value.b * p.y + (value.c * p.z + value.d * p.w);
-        if (tile + 4u * groups < end) { //~ dropped
+        if (tile + 4u * groups < end) { //~ dropped: comparison, off by one, guard dropped
             key = keys_of(place, near + 4u * groups);
             value = values_of(place, near + 4u * groups);
         }
@@ -191,7 +191,7 @@ fn attention_decode(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     slice_gather(acc * factor, lid % near < lanes, lanes, lid); //~ surplus: comparison
     weighed[lid / near] = vec2<f32>(near_most, near_total);
     workgroupBarrier();
-    let quad = min(lid, quads - 1u); //~ dropped: sign
+    let quad = min(lid, quads - 1u);
     let column = slice_column(quad, lanes);
     var all = LOWEST;
     for (var g = 0u; g < WG / near; g++) {

@@ -40,7 +40,7 @@ fn largest32(v: mat2x4<f32>, lid: u32) -> f32 {
     let four = max(abs(v[0]), abs(v[1]));
     var most = max(max(four.x, four.y), max(four.z, four.w));
     most = max(most, lanes_other(most, 1u, lid));
-    return max(most, lanes_other(most, 2u, lid)); //~ alike: off by one
+    return max(most, lanes_other(most, 2u, lid));
 }
 
 // For the keys that a thread has seen: running maximum (of scores as powers of two), sum of
@@ -62,7 +62,7 @@ fn see(seen: Seen, query: mat2x4<f32>, key: Keys, value: Values, near: u32, end:
 @compute @workgroup_size(WG)
 fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let n = workgroup_number(id, extents);
-    if (n >= params.q_heads) { //~ whole: comparison, guard dropped
+    if (n >= params.q_heads) {
         return;
     }
     // n / group, without an integer division, which is slow.
@@ -95,16 +95,16 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     let turns = mat4x4<f32>(table[at], table[at + 1u], table[at + 2u], table[at + 3u]);
     let here = positions[0];
     let base = sequences[0] * params.rows_apart;
-    let last = base + max(here, 1u) - 1u; //~ dropped
+    let last = base + max(here, 1u) - 1u; //~ dropped: sign, off by one
     let near = lid / LANES;
     var query = mat2x4<f32>();
     var seen = Seen();
-    for (var tile = 0u; tile < max(here, 1u); tile += KEYS) { //~ empty: comparison
+    for (var tile = 0u; tile < max(here, 1u); tile += KEYS) {
         let key = keys_of(base + tile + near, last, width, eight);
         let value = values_of(base + tile + near, last, width, eight);
         // Runs once, while the first keys and values are loaded. Loads before the loop would
         // duplicate the code of the loads.
-        for (var first = tile; first == 0u; first = 1u) { //~ free: off by one
+        for (var first = tile; first == 0u; first = 1u) {
             if (params.normed == 1u) {
                 let small = x * TWO_POW_MINUS_32;
                 let squares = lanes_add(dot8(small, small), LANES, lid);
@@ -118,7 +118,7 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
             // Attention uses the key and the value as the state stores them.
             var most_k = 0.0;
             var most_v = 0.0;
-            if (k_state_scaled) { //~ unused: guard dropped
+            if (k_state_scaled) {
                 most_k = largest32(x, lid);
                 most_v = largest32(raw_value, lid);
             }
@@ -146,7 +146,7 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
                 seen = Seen(own, 1.0, own_value);
             }
         }
-        if (here > 0u) { //~ weightless
+        if (here > 0u) { //~ weightless: comparison, guard dropped
             seen = see(seen, query, key, value, tile + near, here, lid);
         }
     }
@@ -170,7 +170,7 @@ fn attention_decode_128(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     }
     workgroupBarrier();
     var joined = vec4<f32>(0.0);
-    if (lid < 32u) { //~ surplus
+    if (lid < 32u) { //~ surplus: comparison, off by one, guard dropped
         var weights = totals[0];
         for (var g = 1u; g < SUBS / 4u; g++) {
             weights += totals[g];

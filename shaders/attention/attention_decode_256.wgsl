@@ -54,7 +54,7 @@ fn finish_heads(raw: Slice, weight: Slice, turns: mat4x4<f32>, stores: bool, row
     }
     // Attention uses the key and the value as the state stores them.
     var most = vec2<f32>(0.0);
-    if (k_state_scaled) { //~ unused: guard dropped
+    if (k_state_scaled) {
         most = slice_most(x, lid);
     }
     if (sub == 1u) {
@@ -79,7 +79,7 @@ fn attention_decode_256(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     let number = workgroup_number(id, extents);
     let n = number / PARTS;
     let part = number % PARTS;
-    if (n >= params.q_heads) { //~ whole: comparison, guard dropped
+    if (n >= params.q_heads) {
         return;
     }
     // n / group, without an integer division, which is slow.
@@ -107,12 +107,12 @@ fn attention_decode_256(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     let turns = mat4x4<f32>(table[at], table[at + 1u], table[at + 2u], table[at + 3u]);
     let here = positions[0];
     // back: earlier keys that this row sees. keys: the keys that it sees and the states hold.
-    let back = select(here, min(here, params.window - 1u), params.window > 0u); //~ meet: comparison
+    let back = select(here, min(here, params.window - 1u), params.window > 0u); //~ meet: comparison; seen: sign
     let keys = back + 1u - params.append;
     let slot = here % params.capacity;
     let first = slot + select(0u, params.capacity, slot < back) - back; //~ meet: comparison
     let of_value = HEAD / 8u * kv_head + 8u * part + lane % 8u;
-    //~ weightless
+    //~ weightless: sign, product, minimum, off by one
     let p = Place(sequences[0] * params.capacity, first, max(keys, 1u) - 1u, HEAD * params.heads, HEAD / 8u * kv_head + lane);
     var query = Slice();
     var most = LOWEST;
@@ -121,7 +121,7 @@ fn attention_decode_256(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     var key: Keys;
     var value: v_state_Stored;
     // Keys and values loaded in one turn are used in the next one, while the next ones are loaded.
-    for (var tile = 0u; tile < keys + KEYS; tile += KEYS) { //~ empty: comparison
+    for (var tile = 0u; tile < keys + KEYS; tile += KEYS) {
         // Each quarter of 32 threads has the score of one key, and its value.
         let mine = tile + sub + SUBS * quarter;
         let rows = vec4<u32>(row_of(p, tile + sub), row_of(p, tile + sub + SUBS), row_of(p, tile + sub + 2u * SUBS), row_of(p, tile + sub + 3u * SUBS));
@@ -131,7 +131,7 @@ fn attention_decode_256(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
         let next_value = v_state_fetch8(row_of(p, mine), p.width, of_value);
         // Runs once, while the first keys are loaded. Loads before the loop would duplicate the
         // code of the loads.
-        for (var start = tile; start == 0u; start = 1u) { //~ free: off by one
+        for (var start = tile; start == 0u; start = 1u) {
             //~ free: off by one
             finish_heads(raw, weight, turns, appends && part == 0u && n == kv_head * params.group, p.base + slot, p, lid);
             query = slice_of_gathered(0u, lane, LANES) * params.scale;
@@ -144,7 +144,7 @@ fn attention_decode_256(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
                 sum = mat2x4<f32>(gathered[at_value], gathered[at_value + 1u]) * total;
             }
         }
-        if (tile > 0u) { //~ empty
+        if (tile > 0u) { //~ empty: comparison, off by one, guard dropped
             let inside = mine - KEYS < keys;
             let shares = vec4<f32>(
                 slice_dot(query, key_open(key.a)), slice_dot(query, key_open(key.b)), slice_dot(query, key_open(key.c)), slice_dot(query, key_open(key.d)));

@@ -38,7 +38,7 @@ fn largest32(v: mat2x4<f32>, lid: u32) -> f32 {
     let four = max(abs(v[0]), abs(v[1]));
     var most = max(max(four.x, four.y), max(four.z, four.w));
     most = max(most, lanes_other(most, 1u, lid));
-    return max(most, lanes_other(most, 2u, lid)); //~ alike: off by one
+    return max(most, lanes_other(most, 2u, lid));
 }
 
 // A head after its norm (if normed) and its rotation. `turns`: cosines and sines of the pairs of
@@ -117,24 +117,24 @@ fn attention_decode_rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let turns = mat4x4<f32>(table[at], table[at + 1u], table[at + 2u], table[at + 3u]);
     let here = positions[t];
     let base = sequences[t] * params.capacity;
-    let last = base + max(here, 1u) - 1u; //~ weightless
+    let last = base + max(here, 1u) - 1u; //~ weightless: sign, off by one
     let near = lid / LANES;
     var a = mat2x4<f32>();
     var b = mat2x4<f32>();
     var seen_a = Seen();
     var seen_b = Seen();
-    for (var tile = 0u; tile < max(here, 1u); tile += KEYS) { //~ empty: comparison
+    for (var tile = 0u; tile < max(here, 1u); tile += KEYS) {
         let key = keys_of(base + tile + near, last, width, eight);
         let value = values_of(base + tile + near, last, width, eight);
         // Runs once, while the first keys and values are loaded. Loads before the loop would
         // duplicate the code of the loads.
-        for (var first = tile; first == 0u; first = 1u) { //~ free: off by one
+        for (var first = tile; first == 0u; first = 1u) {
             let x = finished(raw_q, weight_q, turns, lid);
             let y = finished(raw_k, weight_k, turns, lid);
             // Attention uses the key and the value as the state stores them.
             var most_k = 0.0;
             var most_v = 0.0;
-            if (k_state_scaled) { //~ unused: guard dropped
+            if (k_state_scaled) {
                 most_k = largest32(y, lid);
                 most_v = largest32(raw_v, lid);
             }
@@ -149,7 +149,7 @@ fn attention_decode_rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
             let own_value = mat2x4<f32>(v_state_rounded(raw_v[0], most_v), v_state_rounded(raw_v[1], most_v));
             a = x;
             b = x;
-            if (HEADS > 1u) { //~ surplus
+            if (HEADS > 1u) { //~ surplus: comparison, guard dropped
                 let other = other8(x, LANES, lid);
                 if (upper) {
                     a = other;
@@ -164,11 +164,11 @@ fn attention_decode_rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
             seen_a = Seen(own.x, counted, own_value * counted);
             seen_b = Seen(own.y, counted, own_value * counted);
         }
-        if (here > 0u) { //~ weightless
+        if (here > 0u) { //~ weightless: comparison, guard dropped
             let inside = tile + near + GROUPS * vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(here);
             let dots_a = lanes_sum4(dots_of(a, key), LANES, lid);
             seen_a = see(seen_a, dots_a, value, inside);
-            if (HEADS > 1u) { //~ surplus
+            if (HEADS > 1u) {
                 seen_b = see(seen_b, lanes_sum4(dots_of(b, key), LANES, lid), value, inside);
             }
         }

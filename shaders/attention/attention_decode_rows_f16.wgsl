@@ -42,10 +42,10 @@ struct Heads { a: mat2x4<f32>, b: mat2x4<f32>, c: mat2x4<f32>, d: mat2x4<f32> }
 // This thread's shares of the scores of a key.
 fn shares(queries: Heads, key: mat2x4<f32>) -> vec4<f32> {
     var sums = vec4<f32>(dot8(queries.a, key), 0.0, 0.0, 0.0);
-    if (HEADS > 1u) { //~ surplus: comparison, guard dropped
+    if (HEADS > 1u) {
         sums.y = dot8(queries.b, key);
     }
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
+    if (HEADS > 2u) {
         sums.z = dot8(queries.c, key);
         sums.w = dot8(queries.d, key);
     }
@@ -55,10 +55,10 @@ fn shares(queries: Heads, key: mat2x4<f32>) -> vec4<f32> {
 fn scaled(sums: Heads, by: vec4<f32>) -> Heads {
     var s = sums;
     s.a *= by.x;
-    if (HEADS > 1u) { //~ surplus: comparison, guard dropped
+    if (HEADS > 1u) {
         s.b *= by.y;
     }
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
+    if (HEADS > 2u) {
         s.c *= by.z;
         s.d *= by.w;
     }
@@ -68,10 +68,10 @@ fn scaled(sums: Heads, by: vec4<f32>) -> Heads {
 fn added(sums: Heads, value: mat2x4<f32>, weight: vec4<f32>) -> Heads {
     var s = sums;
     s.a += value * weight.x;
-    if (HEADS > 1u) { //~ surplus: comparison, guard dropped
+    if (HEADS > 1u) {
         s.b += value * weight.y;
     }
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
+    if (HEADS > 2u) {
         s.c += value * weight.z;
         s.d += value * weight.w;
     }
@@ -120,15 +120,15 @@ fn attention_decode_rows_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
     let eight = LANES * kv_head + lane;
     let here = positions[t];
     let base = sequences[t] * params.capacity;
-    let last = base + max(here, 1u) - 1u; //~ weightless
+    let last = base + max(here, 1u) - 1u; //~ weightless: sign, off by one
     let near = lid / LANES;
     finish_heads(t, first_head, kv_head, base + here, first_head % params.group == 0u, lid);
     var queries = Heads();
     queries.a = gathered_eight(0u, lane);
-    if (HEADS > 1u) { //~ surplus: comparison, guard dropped
+    if (HEADS > 1u) {
         queries.b = gathered_eight(1u, lane);
     }
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
+    if (HEADS > 2u) {
         queries.c = gathered_eight(2u, lane);
         queries.d = gathered_eight(3u, lane);
     }
@@ -141,14 +141,14 @@ fn attention_decode_rows_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
     var most = own[slot & 3u];
     var total = select(0.0, counted, slot < 4u);
     var acc = added(Heads(), gathered_eight(HEADS + 1u, lane), vec4<f32>(counted));
-    for (var tile = 0u; tile < here; tile += KEYS) { //~ empty: comparison
+    for (var tile = 0u; tile < here; tile += KEYS) {
         let keys = keys_of(base + tile + near, last, width, eight);
         let values = values_of(base + tile + near, last, width, eight);
         let s = sixteen_add(
             shares(queries, k_state_read8(keys.a)), shares(queries, k_state_read8(keys.b)), shares(queries, k_state_read8(keys.c)),
             shares(queries, k_state_read8(keys.d)), LANES, lid);
         let inside = tile + near + (slot >> 2u) * GROUPS < here;
-        if (sixteen_any(inside && s > most + RAISE)) { //~ cancels
+        if (sixteen_any(inside && s > most + RAISE)) { //~ cancels: sign, comparison, guard dropped
             let reference = max(most, sixteen_max(select(most, s, inside), LANES, lid));
             let shrink = exp2(most - reference);
             most = reference;

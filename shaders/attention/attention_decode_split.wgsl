@@ -40,7 +40,7 @@ fn finish_heads(first_head: u32, kv_head: u32, own: bool, stores: bool, lid: u32
     let half = params.dim >> 3u;
     let turns = head_turns(0u, lane, params.dim);
     let count = select(HEADS, HEADS + 2u, own); //~ surplus: off by one
-    for (var first = 0u; first < count; first += WG / 32u) { //~ empty: comparison
+    for (var first = 0u; first < count; first += WG / 32u) {
         let h = first + lid / 32u;
         var x = vec4<f32>(0.0);
         var weight = vec4<f32>(1.0);
@@ -70,11 +70,11 @@ fn finish_heads(first_head: u32, kv_head: u32, own: bool, stores: bool, lid: u32
             x = x * turns[0] + select(-other, other, upper) * turns[1];
         }
         var most = 0.0;
-        if (k_state_scaled) { //~ unused: guard dropped
+        if (k_state_scaled) {
             most = max(max(abs(x.x), abs(x.y)), max(abs(x.z), abs(x.w)));
             most = max(most, lanes_other(most, 1u, lid));
-            most = max(most, lanes_other(most, 2u, lid)); //~ alike: off by one
-            most = max(most, lanes_other(most, 4u, lid)); //~ alike: off by one
+            most = max(most, lanes_other(most, 2u, lid));
+            most = max(most, lanes_other(most, 4u, lid));
         }
         if (h >= HEADS && h < count) {
             x = stored(h, slot, quad, x, most, stores);

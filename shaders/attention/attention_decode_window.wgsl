@@ -47,7 +47,7 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     let number = workgroup_number(id, extents);
     let n = number / params.splits;
     let part = number % params.splits;
-    if (n >= params.q_heads) { //~ whole: comparison, guard dropped
+    if (n >= params.q_heads) {
         return;
     }
     // n / group, without an integer division, which is slow.
@@ -57,11 +57,11 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     let quarter = lane / 8u;
     let here = positions[0];
     // back: earlier keys that this row sees. keys: the keys that it sees and the states hold.
-    let back = select(here, min(here, params.window - 1u), params.window > 0u); //~ meet: comparison, off by one
+    let back = select(here, min(here, params.window - 1u), params.window > 0u); //~ meet: comparison, off by one; seen: sign
     let keys = back + 1u - params.append;
     let slot = here % params.capacity;
     let first = slot + select(0u, params.capacity, slot < back) - back; //~ meet: comparison
-    //~ weightless
+    //~ weightless: sign, off by one
     let p = Place(sequences[0] * params.capacity, first, max(keys, 1u) - 1u, HEAD * params.heads, HEAD / 8u * kv_head + lane);
     let start = KEYS * part + sub;
     let rows = vec4<u32>(row_of(p, start), row_of(p, start + SUBS), row_of(p, start + 2u * SUBS), row_of(p, start + 3u * SUBS));
@@ -110,7 +110,7 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
         }
         // Attention uses the key and the value as the state stores them.
         var most = vec2<f32>(0.0);
-        if (k_state_scaled) { //~ unused: guard dropped
+        if (k_state_scaled) {
             most = slice_most(x, lid);
         }
         let stores = n == kv_head * params.group;
@@ -126,7 +126,7 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
             x = value_rounded(x, most);
         }
         let score = lanes_add(slice_dot(query, x), LANES, lid) * scale;
-        if (lid == 0u) { //~ twice: off by one
+        if (lid == 0u) { //~ seen: guard dropped
             own_score = score;
         }
     }
@@ -143,7 +143,7 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     let weights = select(vec4<f32>(two, others), vec4<f32>(others, two), quarter >= 2u);
     var sum = v_state_read8(value_a) * weights.x + v_state_read8(value_b) * weights.y;
     sum += v_state_read8(value_c) * weights.z + v_state_read8(value_d) * weights.w;
-    if (lane == 0u) { //~ twice: off by one, guard dropped
+    if (lane == 0u) {
         mosts[sub / 4u][sub % 4u] = most;
     }
     workgroupBarrier();
@@ -165,7 +165,7 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     }
     gathered[QUADS * sub + 2u * lane] = sum[0];
     gathered[QUADS * sub + 2u * lane + 1u] = sum[1];
-    if (lane == 0u) { //~ twice: off by one, guard dropped
+    if (lane == 0u) {
         totals[sub / 4u][sub % 4u] = total;
     }
     workgroupBarrier();
@@ -177,7 +177,7 @@ fn attention_decode_window(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
         }
         partial[place + e] = joined;
     }
-    if (lid == WG - 1u) { //~ twice
+    if (lid == WG - 1u) { //~ twice: off by one, guard dropped
         var all = totals[0];
         for (var g = 1u; g < SUBS / 4u; g++) {
             all += totals[g];

@@ -21,7 +21,7 @@ fn attention_delta(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
         sum += y[row * params.dim + d] * dy[row * params.dim + d];
     }
     let delta = reduce_add(sum, lid);
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         stats[2u * row] = lse[row];
         stats[2u * row + 1u] = delta;
     }

@@ -77,7 +77,7 @@ fn attention_flash(
     var q5: Queries;
     var q6: Queries;
     var q7: Queries;
-    if (SLICE > 64u) { //~ surplus
+    if (SLICE > 64u) {
         q4 = queries(starts + 16u, region, lane);
         q5 = queries(starts + 20u, region, lane);
         q6 = queries(starts + 24u, region, lane);
@@ -99,7 +99,7 @@ fn attention_flash(
         var past = first;
         var from_key = 0xffffffffu;
         var to_key = 0u; //~ never: off by one
-        while (past < count && sequences[min(t0 + past, params.rows - 1u)] == owner) { //~ never: sign; weightless: comparison
+        while (past < count && sequences[min(t0 + past, params.rows - 1u)] == owner) { //~ weightless: comparison
             let next = positions[t0 + past] + 1u; //~ weightless: sign
             from_key = min(from_key, select(0u, next - min(next, params.window), params.window > 0u)); //~ weightless: off by one
             let end = ends[t0 + past];
@@ -108,18 +108,18 @@ fn attention_flash(
         }
         let mine = vec2<u32>(seen.x, select(0u, seen.y, row / group >= first && row / group < past));
         let base = owner * params.capacity;
-        let last = max(to_key, 1u) - 1u; //~ weightless
+        let last = max(to_key, 1u) - 1u; //~ weightless: sign, off by one
         let part = keys_of_part(min(from_key, to_key), to_key, split);
         var slot = part.x % params.capacity;
         var keys = load_k(base, slot, last - min(part.x, last), kv_head, lid); //~ weightless: sign
         var values: Values;
-        if (EARLY > 0u) { //~ twice: comparison, guard dropped
+        if (EARLY > 0u) {
             values = load_v(base, slot, last - min(part.x, last), kv_head, lid); //~ weightless: sign
         }
-        for (var key0 = part.x; key0 < part.y; key0 += KEYS) {
+        for (var key0 = part.x; key0 < part.y; key0 += KEYS) { //~ seen: comparison
             workgroupBarrier();
             stage_k(keys, lid);
-            if (SLICES > 1u && lid < QUERIES / BAND) { //~ clamped
+            if (SLICES > 1u && lid < QUERIES / BAND) { //~ clamped: product, comparison, off by one, guard dropped
                 raised[lid] = 0u; //~ neutral: off by one
             }
             workgroupBarrier();
@@ -133,14 +133,14 @@ fn attention_flash(
             }
             var s = Scores();
             s = score(s, q0, column);
-            s = score(s, q1, column + 4u); //~ rounded: off by one
-            s = score(s, q2, column + 8u); //~ rounded: off by one
-            s = score(s, q3, column + 12u); //~ rounded: off by one
-            if (SLICE > 64u) { //~ surplus
-                s = score(s, q4, column + 16u); //~ rounded: off by one
-                s = score(s, q5, column + 20u); //~ rounded: off by one
-                s = score(s, q6, column + 24u); //~ rounded: off by one
-                s = score(s, q7, column + 28u); //~ rounded: off by one
+            s = score(s, q1, column + 4u);
+            s = score(s, q2, column + 8u);
+            s = score(s, q3, column + 12u);
+            if (SLICE > 64u) {
+                s = score(s, q4, column + 16u);
+                s = score(s, q5, column + 20u);
+                s = score(s, q6, column + 24u);
+                s = score(s, q7, column + 28u);
             }
             leave_scores(s, region_of_scores);
             workgroupBarrier();
@@ -163,7 +163,7 @@ fn attention_flash(
                 o1 = shrunk(o1, region_of_scores, band0, lane);
                 o2 = shrunk(o2, region_of_scores, band0, lane);
                 o3 = shrunk(o3, region_of_scores, band0, lane);
-                if (SLICE > 64u) { //~ surplus
+                if (SLICE > 64u) {
                     o4 = shrunk(o4, region_of_scores, band0, lane);
                     o5 = shrunk(o5, region_of_scores, band0, lane);
                     o6 = shrunk(o6, region_of_scores, band0, lane);
@@ -172,14 +172,14 @@ fn attention_flash(
             }
             let p = weights(band0);
             o0 = add(o0, p, column);
-            o1 = add(o1, p, column + 4u); //~ rounded: off by one
-            o2 = add(o2, p, column + 8u); //~ rounded: off by one
-            o3 = add(o3, p, column + 12u); //~ rounded: off by one
-            if (SLICE > 64u) { //~ surplus
-                o4 = add(o4, p, column + 16u); //~ rounded: off by one
-                o5 = add(o5, p, column + 20u); //~ rounded: off by one
-                o6 = add(o6, p, column + 24u); //~ rounded: off by one
-                o7 = add(o7, p, column + 28u); //~ rounded: off by one
+            o1 = add(o1, p, column + 4u);
+            o2 = add(o2, p, column + 8u);
+            o3 = add(o3, p, column + 12u);
+            if (SLICE > 64u) {
+                o4 = add(o4, p, column + 16u);
+                o5 = add(o5, p, column + 20u);
+                o6 = add(o6, p, column + 24u);
+                o7 = add(o7, p, column + 28u);
             }
         }
         first = max(past, first + 1u); //~ twice: minimum

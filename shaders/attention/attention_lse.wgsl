@@ -16,7 +16,7 @@ var<workgroup> query: array<vec4<f32>, 128>;
 @compute @workgroup_size(WG)
 fn attention_lse(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
-    if (number >= params.rows * params.heads) { //~ whole: comparison, guard dropped
+    if (number >= params.rows * params.heads) {
         return;
     }
     let t = number / params.heads;
@@ -29,7 +29,7 @@ fn attention_lse(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     workgroupBarrier();
     var largest = LOWEST;
     var total = 0.0;
-    for (var tile = seen.x; tile < seen.y; tile += WG) { //~ empty: comparison
+    for (var tile = seen.x; tile < seen.y; tile += WG) {
         let key = tile + lid;
         var s = LOWEST;
         if (key < seen.y) { //~ weightless: comparison, guard dropped
@@ -40,11 +40,11 @@ fn attention_lse(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
             s = score_slope(product).x;
         }
         let new_largest = max(largest, reduce_max(s, lid));
-        let p = select(0.0, exp(s - new_largest), key < seen.y); //~ weightless: comparison
+        let p = select(0.0, exp(s - new_largest), key < seen.y);
         total = total * exp(largest - new_largest) + reduce_add(p, lid);
         largest = new_largest;
     }
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         y[number] = select(0.0, largest + log(total), seen.x < seen.y); //~ never: comparison
     }
 }

@@ -46,7 +46,7 @@ fn attention_lse_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invo
     let row = lid / PER_ROW;
     let seen = keys_seen(row_of(tile, row));
     var softmax = Softmax(LOWEST, 0.0);
-    for (var key0 = keys.x; key0 < keys.y; key0 += KEYS) { //~ empty: comparison
+    for (var key0 = keys.x; key0 < keys.y; key0 += KEYS) {
         var sums = Products();
         for (var slice = 0u; slice < SLICES; slice++) {
             workgroupBarrier();

@@ -39,9 +39,9 @@ fn attention_merge(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     }
     let sharing = WG / chunk;
     let group = lid / chunk;
-    let quad = min(place % chunks * chunk + lid % chunk, quads - 1u); //~ dropped: sign
+    let quad = min(place % chunks * chunk + lid % chunk, quads - 1u);
     let start = number * params.splits * (quads + 1u);
-    let last = params.splits - 1u; //~ dropped: sign
+    let last = params.splits - 1u;
     let lane = lid & 31u;
     let near = partial[start + min(lane, last) * (quads + 1u) + quads].xy;
     let far = partial[start + min(lane + 32u, last) * (quads + 1u) + quads].xy;

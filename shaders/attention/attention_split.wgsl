@@ -24,10 +24,10 @@ struct Queries { a: Slice, b: Slice, c: Slice, d: Slice }
 // cap(scale q . k) of every head, or LOWEST for a key past the part.
 fn scores(q: Queries, key: Slice, inside: bool, lanes: u32, lid: u32) -> vec4<f32> {
     var sums = vec4<f32>(slice_dot(q.a, key), 0.0, 0.0, 0.0);
-    if (HEADS > 1u) { //~ surplus: comparison, guard dropped
+    if (HEADS > 1u) {
         sums.y = slice_dot(q.b, key);
     }
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
+    if (HEADS > 2u) {
         sums.z = slice_dot(q.c, key);
         sums.w = slice_dot(q.d, key);
     }
@@ -76,7 +76,7 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let width = params.kv_heads * params.head_dim;
     let base = sequences[t] * params.capacity;
     let part = attention_part(ends[t] + params.causal, positions[t] + 1u, params.window, params.splits, split);
-    if (part.x >= part.y) { //~ weightless
+    if (part.x >= part.y) { //~ weightless: comparison, guard dropped
         // attention_merge_parts.wgsl reads every part.
         if (lid < HEADS) {
             partial[((first_head + lid) * params.splits + split) * (quads + 1u) + quads] = vec4<f32>(LOWEST, 0.0, 0.0, 0.0);
@@ -85,8 +85,8 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     }
     let start_quad = (first_head - t * params.heads) / (params.heads / params.kv_heads) * quads;
     let q = Queries(
-        slice_of_q(first_head * quads, lane, lanes), slice_of_q((first_head + min(1u, HEADS - 1u)) * quads, lane, lanes), //~ surplus: sign
-        //~ surplus
+        slice_of_q(first_head * quads, lane, lanes), slice_of_q((first_head + min(1u, HEADS - 1u)) * quads, lane, lanes),
+        //~ surplus: minimum, off by one
         slice_of_q((first_head + min(2u, HEADS - 1u)) * quads, lane, lanes), slice_of_q((first_head + min(3u, HEADS - 1u)) * quads, lane, lanes));
     var acc0 = Slice();
     var acc1 = Slice();
@@ -94,11 +94,11 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     var acc3 = Slice();
     var most = vec4<f32>(LOWEST);
     var total = vec4<f32>(0.0);
-    let last = part.y - 1u; //~ dropped: sign
+    let last = part.y - 1u;
     // A ring holds every key of the row, so the keys wrap around its end at most once.
     let turns = part.x - part.x % params.capacity;
     let ring_end = turns + params.capacity;
-    for (var tile = part.x; tile < part.y; tile += 2u * groups) { //~ empty: comparison
+    for (var tile = part.x; tile < part.y; tile += 2u * groups) {
         // Two keys at once, so that their loads overlap.
         let near = tile + lid / lanes;
         let far = near + groups;
@@ -112,15 +112,15 @@ fn attention_split(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
         let z = scores(q, far_key, far < part.y, lanes, lid); //~ cancels: comparison
         let new_most = max(most, max(s, z));
         let shrink = exp(most - new_most);
-        let p = select(vec4<f32>(0.0), exp(s - new_most), near < part.y); //~ weightless: comparison
-        let r = select(vec4<f32>(0.0), exp(z - new_most), far < part.y); //~ weightless: comparison
+        let p = select(vec4<f32>(0.0), exp(s - new_most), near < part.y);
+        let r = select(vec4<f32>(0.0), exp(z - new_most), far < part.y);
         most = new_most;
         total = total * shrink + p + r;
         acc0 = acc0 * shrink.x + near_value * p.x + far_value * r.x;
-        if (HEADS > 1u) { //~ surplus: comparison, guard dropped
+        if (HEADS > 1u) {
             acc1 = acc1 * shrink.y + near_value * p.y + far_value * r.y;
         }
-        if (HEADS > 2u) { //~ surplus: comparison, guard dropped
+        if (HEADS > 2u) {
             acc2 = acc2 * shrink.z + near_value * p.z + far_value * r.z;
             acc3 = acc3 * shrink.w + near_value * p.w + far_value * r.w;
         }

@@ -22,7 +22,7 @@ fn step_end() -> u32 {
 }
 
 fn finish_heads(first_head: u32, kv_head: u32, own: bool, stores: bool, lid: u32) {
-    if (lid < 32u * HEADS) { //~ surplus
+    if (lid < 32u * HEADS) { //~ surplus: comparison, off by one, guard dropped
         gathered[TILE + lid] = q[32u * first_head + lid];
     }
     workgroupBarrier();

@@ -110,13 +110,13 @@ fn total_of(head: u32) -> f32 {
 fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
     let sets = params.heads / HEADS; //~ never: product
-    if (number >= sets * params.splits) { //~ whole: comparison, guard dropped
+    if (number >= sets * params.splits) {
         return;
     }
     let split = number % params.splits;
     let share = number / params.splits;
     let part = attention_part(ends[0] + params.causal, positions[0] + 1u, params.window, params.splits, split);
-    if (part.x >= part.y) { //~ weightless
+    if (part.x >= part.y) { //~ weightless: comparison, guard dropped
         return;
     }
     let first_head = share * HEADS;
@@ -141,13 +141,13 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
     var acc = Sums();
     var most = LOWEST;
     var total = 0.0;
-    for (var tile = part.x; tile < part.y; tile += TILE) { //~ empty: comparison
+    for (var tile = part.x; tile < part.y; tile += TILE) {
         let keys = min(part.y - tile, TILE);
         var highest = LOWEST;
         // extents.z is 1, but drivers do not know that, so they do not unroll the loops. Unrolled
         // code costs more to load than it saves in a kernel that runs once per layer.
-        for (var turn = 0u; turn < keys; turn += 4u * SUBS * extents.z) { //~ empty: comparison
-            if (sixteen_any(turn + sub < keys)) { //~ unowned
+        for (var turn = 0u; turn < keys; turn += 4u * SUBS * extents.z) {
+            if (sixteen_any(turn + sub < keys)) { //~ unowned: sign, comparison, guard dropped
                 let first = tile + turn + sub;
                 let s = sixteen_add(
                     shares(queries, key_at(place, first, of_key)), shares(queries, key_at(place, first + SUBS, of_key)),
@@ -172,7 +172,7 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
         let shrink = exp(most - raised);
         most = raised;
         total *= shrink;
-        if (lid < 4u) { //~ race
+        if (lid < 4u) { //~ race: comparison, off by one, guard dropped
             shrinks[lid] = shrink;
         }
         // Weights past the last key are zero, up to the last one that the value loop reads.

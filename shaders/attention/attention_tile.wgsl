@@ -105,7 +105,7 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
     let column = lid / 2u % COLUMNS;
     let band = lid / (2u * COLUMNS) * 2u + lid % 2u;
     // This thread's query, for the tables of queries.
-    let own = min(t0 + lid / group, params.rows - 1u); //~ unowned: sign
+    let own = min(t0 + lid / group, params.rows - 1u);
     if (lid < QUERIES) {
         places[lid] = (own * params.heads + id.x * group + lid % group) * (HEAD / 4u);
     }
@@ -121,7 +121,7 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
         var past = first;
         var from_key = 0xffffffffu;
         var to_key = 0u; //~ never: off by one
-        while (past < count && sequences[min(t0 + past, params.rows - 1u)] == owner) { //~ never: sign; weightless: comparison
+        while (past < count && sequences[min(t0 + past, params.rows - 1u)] == owner) { //~ weightless: comparison
             let next = positions[t0 + past] + 1u;
             //~ weightless: sign, minimum, off by one
             from_key = min(from_key, max(first_key(t0 + past), select(0u, next - min(next, params.window), params.window > 0u)));
@@ -136,7 +136,7 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
             seen[lid] = vec2<u32>(start, select(0u, ends[own] + params.causal, mine));
         }
         let last = max(to_key, 1u) - 1u; //~ weightless: sign, off by one
-        for (var key0 = from_key; key0 < to_key; key0 += KEYS) { //~ empty: comparison
+        for (var key0 = from_key; key0 < to_key; key0 += KEYS) {
             let start = start_of_keys(key0);
             let past = last - key0; //~ weightless: sign
             var s = Four();

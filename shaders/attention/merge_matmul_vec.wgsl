@@ -45,20 +45,20 @@ fn joined(quad: u32) -> vec4<f32> {
 @compute @workgroup_size(WG)
 fn merge_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
-    if (number * WEIGHT_ROWS >= params.n) { //~ exit: comparison, guard dropped
+    if (number * WEIGHT_ROWS >= params.n) {
         return;
     }
     let k = params.k;
     let quads = k >> 2u;
-    for (var start = 0u; start < quads; start += WG) { //~ empty: comparison
+    for (var start = 0u; start < quads; start += WG) {
         let quad = start + lid;
-        acts_quad(k, quad, quad < quads, joined(min(quad, quads - 1u)), 0.0, lid); //~ dropped: sign
+        acts_quad(k, quad, quad < quads, joined(min(quad, quads - 1u)), 0.0, lid);
     }
     workgroupBarrier();
     let lane = lid % LANES;
     let r = WEIGHT_ROWS * number + lid / LANES;
     // w_step takes two rows. Given the same row twice, it loads and multiplies it once.
-    let row = w_row(min(r, params.n - 1u), k); //~ unowned: sign
+    let row = w_row(min(r, params.n - 1u), k);
     var sum = 0.0;
     for (var j = lane; j < w_steps(k); j += LANES) {
         sum += w_step(row, row, k, j, acts_row(0u, k)).x; //~ alike: component

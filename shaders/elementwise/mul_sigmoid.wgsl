@@ -15,6 +15,6 @@ fn mul_sigmoid(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ex
     if (i < params.n) {
         let g = gate[i / params.dim];
         let e = exp(-abs(g));
-        y[i] = x[i] * (select(e, 1.0, g >= 0.0) / (1.0 + e)); //~ meet: comparison
+        y[i] = x[i] * (select(e, 1.0, g >= 0.0) / (1.0 + e));
     }
 }

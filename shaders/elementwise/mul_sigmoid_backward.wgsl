@@ -23,7 +23,7 @@ fn mul_sigmoid_backward(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
         products += dy[base + d] * x[base + d];
     }
     let along = reduce_add(products, lid);
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         let e = exp(-abs(gate[row]));
         dgate[row] = along * (e / ((1.0 + e) * (1.0 + e)));
     }

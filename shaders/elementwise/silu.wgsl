@@ -13,6 +13,6 @@ fn silu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: 
     if (i < params.n) {
         let v = x[i];
         let e = exp(-abs(v));
-        y[i] = v * (select(e, 1.0, v >= 0.0) / (1.0 + e)); //~ meet: comparison
+        y[i] = v * (select(e, 1.0, v >= 0.0) / (1.0 + e));
     }
 }

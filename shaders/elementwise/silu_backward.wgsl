@@ -14,8 +14,8 @@ fn silu_backward(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     if (i < params.n) {
         let v = x[i];
         let e = exp(-abs(v));
-        let sigmoid = select(e, 1.0, v >= 0.0) / (1.0 + e); //~ meet: comparison
-        let other = select(1.0, e, v >= 0.0) / (1.0 + e); //~ meet: comparison
+        let sigmoid = select(e, 1.0, v >= 0.0) / (1.0 + e);
+        let other = select(1.0, e, v >= 0.0) / (1.0 + e);
         dx[i] = dy[i] * sigmoid * (1.0 + v * other);
     }
 }

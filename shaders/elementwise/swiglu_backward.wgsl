@@ -18,8 +18,8 @@ fn swiglu_backward(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     if (i < params.n) {
         let g = gate[i];
         let e = exp(-abs(g));
-        let sigmoid = select(e, 1.0, g >= 0.0) / (1.0 + e); //~ meet: comparison
-        let other = select(1.0, e, g >= 0.0) / (1.0 + e); //~ meet: comparison
+        let sigmoid = select(e, 1.0, g >= 0.0) / (1.0 + e);
+        let other = select(1.0, e, g >= 0.0) / (1.0 + e);
         dgate[i] = dy[i] * up[i] * sigmoid * (1.0 + g * other);
         dup[i] = dy[i] * g * sigmoid;
     }

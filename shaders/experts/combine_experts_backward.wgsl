@@ -27,7 +27,7 @@ fn combine_experts_backward(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_w
         dx[slot * params.dim + d] = weight * v;
     }
     let along = reduce_add(products, lid);
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         dweights[slot] = along;
     }
 }

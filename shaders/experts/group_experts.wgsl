@@ -28,7 +28,7 @@ fn group_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     workgroupBarrier();
     // Every thread has one stretch of slots, so the slots of an expert stay in order.
     let all = step_rows[0] * params.k;
-    let stretch = (all + WG - 1u) / WG; //~ free
+    let stretch = (all + WG - 1u) / WG; //~ free: sign, product
     let start = lid * stretch;
     let to = min(start + stretch, all); //~ free: sign
     var mine = 0u;

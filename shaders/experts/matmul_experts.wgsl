@@ -29,7 +29,7 @@ fn matmul_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocatio
     // Rows before this part wrap around to large numbers.
     let top = id.x * WEIGHT_ROWS;
     let local = tiles[tile] * params.stride + params.first + top - params.row_base;
-    if (count == 0u || (local >= params.row_count && local + WEIGHT_ROWS > local)) { //~ exit
+    if (count == 0u || (local >= params.row_count && local + WEIGHT_ROWS > local)) { //~ exit: sign, comparison, off by one, guard dropped
         return;
     }
     let k = params.k;
@@ -37,14 +37,14 @@ fn matmul_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocatio
     // rows.
     let quad = lid & 3u;
     let row = lid >> 2u;
-    let x_row = slots[place + min(row, count - 1u)] / params.per; //~ unowned: sign
+    let x_row = slots[place + min(row, count - 1u)] / params.per;
     let near = w_row(select(0u, local + row, owned(local, top, row)), k); //~ unowned: off by one
     let far = w_row(select(0u, local + row + 64u, owned(local, top, row + 64u)), k); //~ unowned: off by one
     // Results: thread (m, n) owns slots 4 m .. by rows 4 n ..
     let m = lid >> 5u;
     let n = lid & 31u;
     var acc = array<vec4<f32>, 4>();
-    for (var k0 = 0u; k0 < k; k0 += DEPTH) { //~ zeros: comparison
+    for (var k0 = 0u; k0 < k; k0 += DEPTH) {
         let i = (k0 >> 2u) + quad;
         var xv = vec4<f32>(0.0);
         var nv = vec4<f32>(0.0);

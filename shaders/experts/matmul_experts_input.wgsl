@@ -34,7 +34,7 @@ fn matmul_experts_input(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_inv
     // Staging of dy: thread (row = lid / 4, quad = lid mod 4) loads four columns of a slot.
     let quad = lid & 3u;
     let row = lid >> 2u; //~ twice: shift
-    let dy_start = slots[place + min(row, count - 1u)] * params.n; //~ dropped: sign
+    let dy_start = slots[place + min(row, count - 1u)] * params.n;
     // Staging of w: thread (depth = lid / 16, lid mod 16) loads eight columns of a row.
     let depth = lid >> 4u;
     let near = id.x * (COLUMNS / 4u) + (lid & 15u);
@@ -43,7 +43,7 @@ fn matmul_experts_input(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_inv
     let m = lid >> 5u;
     let j = lid & 31u;
     var acc = array<vec4<f32>, 4>();
-    for (var r0 = range.x; r0 < range.y; r0 += DEPTH) { //~ zeros: comparison
+    for (var r0 = range.x; r0 < range.y; r0 += DEPTH) {
         var dv = vec4<f32>(0.0);
         for (var c = 0u; c < 4u; c++) {
             let r = r0 + 4u * quad + c;

@@ -44,7 +44,7 @@ fn matmul_rows8_experts_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_w
     let blocks = k >> 5u;
     for (var t = 0u; t < held; t += STEPS) {
         let last = held - 1u - t; //~ race: sign
-        for (var first = 0u; first < blocks; first += TEAM) { //~ empty: comparison
+        for (var first = 0u; first < blocks; first += TEAM) {
             let rows = gate_hold(place + t, last, k, first, lid);
             _ = gate_add(rows, gate_ahead(gate_r, EVERY_ROW, k, first, lid), gate_r, EVERY_ROW, 32u, 0u, k, first, lid);
             _ = up_add(rows, up_ahead(up_r, EVERY_ROW, k, first, lid), up_r, EVERY_ROW, 32u, 32u, k, first, lid);
@@ -53,7 +53,7 @@ fn matmul_rows8_experts_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_w
         // Eight threads pack the results of each slot.
         for (var begin = 0u; begin < STEPS; begin += WG / 8u) { //~ surplus: comparison
             let step = begin + (lid >> 3u);
-            let here = min(step, STEPS - 1u); //~ dropped: sign
+            let here = min(step, STEPS - 1u);
             let r = 4u * (lid & 7u);
             let gated = activation(vec4<f32>(rows8_result(r, here), rows8_result(r + 1u, here), rows8_result(r + 2u, here), rows8_result(r + 3u, here)));
             let raised = vec4<f32>(rows8_result(r + 32u, here), rows8_result(r + 33u, here), rows8_result(r + 34u, here), rows8_result(r + 35u, here));

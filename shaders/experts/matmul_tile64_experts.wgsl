@@ -176,7 +176,7 @@ fn matmul_tile64_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_in
     let top = (id.x * SUBGROUPS + subgroup) * ROWS;
     let local = tiles[3u * id.y] * params.stride + params.first + top - params.row_base;
     // Operators that leave out their right side would be another branch.
-    if ((count == 0u) | (top >= params.n) | ((local >= params.row_count) & (local + ROWS > local))) { //~ exit
+    if ((count == 0u) | (top >= params.n) | ((local >= params.row_count) & (local + ROWS > local))) { //~ exit: sign, comparison, off by one, guard dropped
         return;
     }
     let lane = lid & 31u;

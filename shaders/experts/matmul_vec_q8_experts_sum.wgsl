@@ -26,7 +26,7 @@ fn matmul_vec_q8_experts_sum(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
     let steps = w_steps(k);
     let start = acts_row(t, params.chosen * k);
     let r = number % groups * WEIGHT_ROWS;
-    let next = min(r + 1u, params.n - 1u); //~ unowned: sign
+    let next = min(r + 1u, params.n - 1u);
     var sums = vec2<f32>(0.0);
     for (var i = lid; i < params.chosen * steps; i += WG) {
         let choice = i / steps;
@@ -36,7 +36,7 @@ fn matmul_vec_q8_experts_sum(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
         sums += weights[slot] * w_step(w_row(top + r, k), w_row(top + next, k), k, i % steps, at).xy;
     }
     let total = lanes_add4(vec4<f32>(sums, 0.0, 0.0), WG, lid);
-    if (lid < WEIGHT_ROWS && r + lid < params.n) { //~ race: comparison
+    if (lid < WEIGHT_ROWS && r + lid < params.n) {
         y[t * params.n + r + lid] = total[lid];
     }
 }

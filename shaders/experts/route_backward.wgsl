@@ -55,7 +55,7 @@ fn route_backward(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
     for (var e = lid; e < params.dim; e += WG) {
         let own = place(row, e);
         let chosen = own < params.k;
-        let q = select(0.0, wanted(row, min(own, params.k - 1u)), chosen); //~ dropped: sign
+        let q = select(0.0, wanted(row, min(own, params.k - 1u)), chosen);
         var sum = others * q;
         for (var j = 0u; j < params.k; j++) {
             let power = exp(logits[base + experts[row * params.k + j]] - largest);

@@ -16,7 +16,7 @@ fn glu_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
     let lanes = params.lanes;
     let rows = 2u * WG / lanes;
     let number = workgroup_number(id, extents);
-    if (number * rows >= params.n) { //~ exit: comparison, guard dropped
+    if (number * rows >= params.n) {
         return;
     }
     let k = params.k;
@@ -24,12 +24,12 @@ fn glu_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
     let r = number * rows + 2u * (lid / lanes);
     // A lane has at most one unit of each row. These units are loaded while the workgroup makes x.
     let units = k >> 5u;
-    let unit = min(lane, units - 1u); //~ dropped: sign
-    let first = w_unit(w_row(min(r, params.n - 1u), k), k, unit); //~ unowned: sign
-    let second = w_unit(w_row(min(r + 1u, params.n - 1u), k), k, unit); //~ unowned: sign
+    let unit = min(lane, units - 1u);
+    let first = w_unit(w_row(min(r, params.n - 1u), k), k, unit);
+    let second = w_unit(w_row(min(r + 1u, params.n - 1u), k), k, unit);
     let quads = k >> 2u;
-    for (var start = 0u; start < quads; start += WG) { //~ empty: comparison
-        let at = min(start + lid, quads - 1u); //~ dropped: sign
+    for (var start = 0u; start < quads; start += WG) {
+        let at = min(start + lid, quads - 1u);
         acts_quad(k, start + lid, start + lid < quads, activation(gate[at]) * up[(params.start >> 2u) + at], 0.0, lid);
     }
     workgroupBarrier();

@@ -13,12 +13,12 @@ const DEPTH = 16u;
 
 // The number of row `row` of x of a tile, or of the last.
 fn x_row(id: vec3<u32>, row: u32) -> u32 {
-    return min(id.y * TILE + row, params.rows - 1u); //~ unowned: sign
+    return min(id.y * TILE + row, params.rows - 1u);
 }
 
 // The start of row `row` of w of a tile, or of the last.
 fn start_of_w(id: vec3<u32>, row: u32) -> u32 {
-    return w_row(min(id.x * TILE + row, params.row_count - 1u), params.k); //~ unowned: sign
+    return w_row(min(id.x * TILE + row, params.row_count - 1u), params.k);
 }
 
 // Stores the result of row t of x with row r of w, if both exist.

@@ -19,7 +19,7 @@ fn matmul_input(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_
     // Staging of dy: thread (row = lid / 4, quad = lid mod 4) loads four columns of a row.
     let quad = lid & 3u;
     let row = lid >> 2u;
-    let dy_start = min(id.y * TILE + row, params.rows - 1u) * params.n + params.row_base; //~ unowned: sign
+    let dy_start = min(id.y * TILE + row, params.rows - 1u) * params.n + params.row_base;
     // Staging of w: thread (depth = lid / 16, i) loads four columns of a row.
     let depth = lid >> 4u;
     let i = id.x * (TILE / 4u) + (lid & 15u);
@@ -27,7 +27,7 @@ fn matmul_input(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_
     let m = lid >> 4u;
     let j = lid & 15u;
     var acc = array<vec4<f32>, 4>();
-    for (var r0 = 0u; r0 < params.row_count; r0 += DEPTH) { //~ empty: comparison
+    for (var r0 = 0u; r0 < params.row_count; r0 += DEPTH) {
         var dv = vec4<f32>(0.0);
         for (var c = 0u; c < 4u; c++) {
             let r = r0 + 4u * quad + c;

@@ -29,11 +29,11 @@ var<workgroup> ys: array<f32, 1024>;
 
 // A slot of the staged weights is 32 columns of a row, four slots to a row.
 fn slot_row(first: u32, slot: u32) -> u32 {
-    return min(first + (slot >> 2u), params.row_count - 1u); //~ zeros: sign
+    return min(first + (slot >> 2u), params.row_count - 1u);
 }
 
 fn slot_column(k0: u32, slot: u32) -> u32 {
-    return min(k0 + DEPTH * (slot & 3u), params.k - DEPTH); //~ unowned: sign
+    return min(k0 + DEPTH * (slot & 3u), params.k - DEPTH);
 }
 
 fn slot_at(slot: u32) -> u32 {
@@ -57,7 +57,7 @@ struct Operands { dy: array<vec4<f16>, 8>, w: Ahead }
 fn operands_load(id: vec3<u32>, r0: u32, lid: u32) -> Operands {
     var ahead: Operands;
     for (var j = 0u; j < 8u; j++) {
-        let t = min(id.y * TILE + (lid >> 3u) + 16u * j, params.rows - 1u); //~ unowned: sign
+        let t = min(id.y * TILE + (lid >> 3u) + 16u * j, params.rows - 1u);
         ahead.dy[j] = dy_quad((t * params.n + params.row_base) >> 2u, r0 + 4u * (lid & 7u));
     }
     ahead.w = ahead_load(r0, params.k, id.x * TILE, lid);

@@ -23,7 +23,7 @@ var<workgroup> sums: array<vec3<f32>, WG>;
 // Four columns of four rows from row t on; the last row again past the end.
 fn of_h(t: u32, quad: u32) -> mat4x4<f32> {
     let quads = params.k >> 2u;
-    let last = params.rows - 1u; //~ dropped: sign
+    let last = params.rows - 1u;
     return mat4x4<f32>(
         h[min(t, last) * quads + quad], h[min(t + 1u, last) * quads + quad],
         h[min(t + 2u, last) * quads + quad], h[min(t + 3u, last) * quads + quad]);
@@ -32,7 +32,7 @@ fn of_h(t: u32, quad: u32) -> mat4x4<f32> {
 // The same columns of four rows of the weight, column by column.
 fn of_w(r: u32, quad: u32) -> mat4x4<f32> {
     let quads = params.k >> 2u;
-    let last = params.n - 1u; //~ unowned: sign
+    let last = params.n - 1u;
     let a = w[min(r, last) * quads + quad];
     let b = w[min(r + 1u, last) * quads + quad];
     let c = w[min(r + 2u, last) * quads + quad];

@@ -29,7 +29,7 @@ fn matmul_rows8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) e
     }
     let k = params.k;
     let last = params.rows - 1u - t0;
-    let final_row = params.row_count - 1u; //~ unowned: sign
+    let final_row = params.row_count - 1u;
     let count = min(params.tile, params.row_count - r0);
     w_rows8(t0, last, r0, final_row, count, k, lid);
     workgroupBarrier();

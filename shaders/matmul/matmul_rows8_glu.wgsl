@@ -35,14 +35,14 @@ fn matmul_rows8_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     let own = lid / TEAM * SHARE;
     // Always SHARE. A driver that knew this would unroll the loops.
     let count = min(SHARE, params.n - r0); //~ never: sign
-    let final_row = params.n - 1u; //~ unowned: sign
-    for (var first = 0u; first < blocks; first += TEAM) { //~ empty: comparison
+    let final_row = params.n - 1u;
+    for (var first = 0u; first < blocks; first += TEAM) {
         let held = gate_hold(t0, last, k, first, lid);
         _ = gate_add(held, gate_ahead(r0 + own, final_row, k, first, lid), r0 + own, final_row, count, own, k, first, lid);
         _ = up_add(held, up_ahead(r0 + own, final_row, k, first, lid), r0 + own, final_row, count, 32u + own, k, first, lid);
     }
     workgroupBarrier();
-    let t = min(lid >> 3u, STEPS - 1u); //~ dropped: sign
+    let t = min(lid >> 3u, STEPS - 1u);
     let r = 4u * (lid & 7u);
     let gated = activation(vec4<f32>(rows8_result(r, t), rows8_result(r + 1u, t), rows8_result(r + 2u, t), rows8_result(r + 3u, t)));
     let raised = vec4<f32>(rows8_result(r + 32u, t), rows8_result(r + 33u, t), rows8_result(r + 34u, t), rows8_result(r + 35u, t));

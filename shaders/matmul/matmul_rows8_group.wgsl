@@ -40,7 +40,7 @@ fn matmul_rows8_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgro
     let r0 = (tile - select(select(before_c, before_b, of_b), 0u, of_a)) * params.tile;
     let k = params.k;
     let last = params.rows - 1u - t0;
-    let final_row = rows_w - 1u; //~ unowned: sign
+    let final_row = rows_w - 1u;
     let count = min(params.tile, rows_w - r0);
     if (of_a) {
         wa_rows8(t0, last, r0, final_row, count, k, lid);

@@ -18,7 +18,7 @@ const TILE = 128u;
 var<workgroup> ys: array<f32, 1024>;
 
 fn slot_row(first: u32, slot: u32) -> u32 {
-    return min(first + slot % COLUMNS, params.row_count - 1u); //~ unowned: sign
+    return min(first + slot % COLUMNS, params.row_count - 1u);
 }
 
 fn finish_sums(sums: YMatrix, t0: u32, r0: u32, base: u32, lane: u32) {
@@ -31,7 +31,7 @@ fn finish_band(sums: Band, t0: u32, r0: u32, base: u32, lane: u32) {
     finish_sums(sums.b, t0, r0 + 16u, base, lane);
     finish_sums(sums.c, t0, r0 + 32u, base, lane);
     finish_sums(sums.d, t0, r0 + 48u, base, lane);
-    if (GROUPS > 4u) { //~ race
+    if (GROUPS > 4u) { //~ race: comparison, guard dropped
         finish_sums(sums.e, t0, r0 + 64u, base, lane);
         finish_sums(sums.f, t0, r0 + 80u, base, lane);
         finish_sums(sums.g, t0, r0 + 96u, base, lane);

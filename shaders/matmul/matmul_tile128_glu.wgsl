@@ -55,14 +55,14 @@ fn finish(t: u32, r: u32, lane: u32, first: vec4<f32>, second: vec4<f32>) {
     let each = max(abs(first), abs(second));
     var most = max(max(each.x, each.y), max(each.z, each.w));
     most = max(most, subgroupShuffleXor(most, 1u));
-    most = max(most, subgroupShuffleXor(most, 2u)); //~ alike: off by one
+    most = max(most, subgroupShuffleXor(most, 2u));
     let top = coarse_scale(most);
     let unit = select(1.0 / top, 0.0, top == 0.0);
     if (t < params.rows) {
         let slab = r >> 4u;
         halves[(slab * params.slab + t) * QUADS + (lane & 3u)] = halves_of_quad(first * unit);
         halves[((slab + 1u) * params.slab + t) * QUADS + (lane & 3u)] = halves_of_quad(second * unit);
-        if ((lane & 3u) == 0u) { //~ twice
+        if ((lane & 3u) == 0u) { //~ twice: mask, off by one, guard dropped
             tops[(t * params.n + r) >> 5u] = top;
         }
     }
@@ -78,7 +78,7 @@ fn gated_sums(gate: YMatrix, of_up: YMatrix, base: u32, lane: u32, scale: vec2<f
 
 fn finish_band(sums: Band, t0: u32, r0: u32, base: u32, lane: u32) {
     let t = t0 + (lane >> 2u);
-    let scale = vec2<f32>(scales[min(t, params.rows - 1u)], scales[min(t + 8u, params.rows - 1u)]); //~ unowned: sign
+    let scale = vec2<f32>(scales[min(t, params.rows - 1u)], scales[min(t + 8u, params.rows - 1u)]);
     let a = gated_sums(sums.a, sums.e, base, lane, scale);
     let b = gated_sums(sums.b, sums.f, base, lane, scale);
     finish(t, r0, lane, a[0], b[0]);

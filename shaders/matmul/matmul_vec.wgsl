@@ -27,7 +27,7 @@ fn matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ext
     w_begin(lid);
     let part = w_part(w_four(r, params.row_count, params.k), params.k, t, lid);
     // The bias is loaded while the sums are made.
-    let inside = lid < WEIGHT_ROWS && r + lid < params.row_count; //~ race: comparison
+    let inside = lid < WEIGHT_ROWS && r + lid < params.row_count;
     let at = params.row_base + r + lid;
     var added = 0.0;
     if (inside && params.has_bias == 1u) {

@@ -26,27 +26,27 @@ fn matmul_vec_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     let k = params.k;
     let before_b = (params.rows_a + 1u) / WEIGHT_ROWS;
     let before_c = before_b + (params.rows_b + 1u) / WEIGHT_ROWS;
-    if (number >= before_c + (params.rows_c + 1u) / WEIGHT_ROWS) { //~ exit
+    if (number >= before_c + (params.rows_c + 1u) / WEIGHT_ROWS) {
         return;
     }
     var sums = vec3<f32>(0.0);
     if (number < before_b) {
         let first = wa_row(WEIGHT_ROWS * number, k);
-        let second = wa_row(min(WEIGHT_ROWS * number + 1u, params.rows_a - 1u), k); //~ unowned: sign
+        let second = wa_row(min(WEIGHT_ROWS * number + 1u, params.rows_a - 1u), k);
         for (var j = lid; j < wa_steps(k); j += WG) {
             sums += wa_step(first, second, k, j, acts_row(0u, k));
         }
     } else if (number < before_c) {
         let r = WEIGHT_ROWS * (number - before_b);
         let first = wb_row(r, k);
-        let second = wb_row(min(r + 1u, params.rows_b - 1u), k); //~ unowned: sign
+        let second = wb_row(min(r + 1u, params.rows_b - 1u), k);
         for (var j = lid; j < wb_steps(k); j += WG) {
             sums += wb_step(first, second, k, j, acts_row(0u, k));
         }
     } else {
         let r = WEIGHT_ROWS * (number - before_c);
         let first = wc_row(r, k);
-        let second = wc_row(min(r + 1u, params.rows_c - 1u), k); //~ unowned: sign
+        let second = wc_row(min(r + 1u, params.rows_c - 1u), k);
         for (var j = lid; j < wc_steps(k); j += WG) {
             sums += wc_step(first, second, k, j, acts_row(0u, k));
         }

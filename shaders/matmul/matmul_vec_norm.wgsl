@@ -46,7 +46,7 @@ fn matmul_vec_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
         }
     }
     let total = lanes_each4(sums.xyzz, LANES, lid);
-    if (lane % QUARTER == 0u) { //~ twice
+    if (lane % QUARTER == 0u) {
         parts[part][lane / QUARTER] = total;
     }
     workgroupBarrier();

@@ -19,25 +19,25 @@ var<workgroup> parts: array<f32, 4u * PARTS>;
 @compute @workgroup_size(WG)
 fn matmul_vec_q8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let r = workgroup_number(id, extents) * WEIGHT_ROWS;
-    if (r >= params.row_count) { //~ exit: comparison, guard dropped
+    if (r >= params.row_count) {
         return;
     }
     let k = params.k;
     let first = w_row(r, k);
-    let second = w_row(min(r + 1u, params.row_count - 1u), k); //~ unowned: sign
+    let second = w_row(min(r + 1u, params.row_count - 1u), k);
     var sums = vec3<f32>(0.0);
     for (var j = lid; j < w_steps(k); j += WG) {
         sums += w_step(first, second, k, j, acts_row(0u, k));
     }
     // The bias is loaded while the sums are made.
     let at = params.row_base + r + lid;
-    let inside = lid < WEIGHT_ROWS && r + lid < params.row_count; //~ race: comparison
+    let inside = lid < WEIGHT_ROWS && r + lid < params.row_count;
     var added = 0.0;
     if (inside && params.has_bias == 1u) {
         added = bias[at];
     }
     let one = lanes_each4(sums.xyzz, LANES, lid);
-    if (lid % QUARTER == 0u) { //~ twice: off by one, guard dropped
+    if (lid % QUARTER == 0u) {
         parts[lid / QUARTER] = one;
     }
     workgroupBarrier();

@@ -23,7 +23,7 @@ fn matmul_weight(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation
     let n0 = id.y * TILE;
     let k0 = id.x * TILE;
     var acc = array<vec4<f32>, 4>();
-    for (var t0 = 0u; t0 < rows; t0 += DEPTH) { //~ empty: comparison
+    for (var t0 = 0u; t0 < rows; t0 += DEPTH) {
         let t = t0 + depth;
         var dv = vec4<f32>(0.0);
         var xv = vec4<f32>(0.0);

@@ -39,13 +39,13 @@ fn operands_load(id: vec3<u32>, t0: u32, lid: u32) -> Operands {
     let k = id.x * (TILE / 4u) + quad;
     let wide = params.n >> 2u;
     let deep = params.k >> 2u;
-    let column = min(k, deep - 1u); //~ dropped: sign
+    let column = min(k, deep - 1u);
     var ahead: Operands;
     for (var j = 0u; j < 8u; j++) {
         let t = t0 + (lid >> 5u) + 4u * j;
-        let row = min(t, params.rows - 1u); //~ dropped: sign
+        let row = min(t, params.rows - 1u);
         let by = dy_scales[row] * x_scales[row] / most;
-        let of_dy = vec4<f16>(vec4<f32>(dy[row * wide + min(n, wide - 1u)]) * by); //~ dropped: sign
+        let of_dy = vec4<f16>(vec4<f32>(dy[row * wide + min(n, wide - 1u)]) * by);
         ahead.dy[j] = select(vec4<f16>(), of_dy, t < rows && n < wide); //~ unowned: comparison
         ahead.x[j] = select(vec4<f16>(), x[row * params.row_pitch + (column >> 2u) * params.slab_pitch + (column & 3u)], t < rows && k < deep); //~ unowned: comparison
     }

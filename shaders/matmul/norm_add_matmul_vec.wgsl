@@ -21,7 +21,7 @@ fn norm_add_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
     let k = params.k;
     let before_b = (params.rows_a + WEIGHT_ROWS - 1u) / WEIGHT_ROWS;
     let before_c = before_b + (params.rows_b + WEIGHT_ROWS - 1u) / WEIGHT_ROWS;
-    if (number >= before_c + (params.rows_c + WEIGHT_ROWS - 1u) / WEIGHT_ROWS) { //~ exit
+    if (number >= before_c + (params.rows_c + WEIGHT_ROWS - 1u) / WEIGHT_ROWS) {
         return;
     }
     acts_make(number, lid);
@@ -30,28 +30,28 @@ fn norm_add_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
     var sums = vec3<f32>(0.0);
     if (number < before_b) {
         let r = WEIGHT_ROWS * number + local;
-        let first = wa_row(min(r, params.rows_a - 1u), k); //~ unowned: sign
-        let second = wa_row(min(r + 1u, params.rows_a - 1u), k); //~ unowned: sign
+        let first = wa_row(min(r, params.rows_a - 1u), k);
+        let second = wa_row(min(r + 1u, params.rows_a - 1u), k);
         for (var j = lane; j < wa_steps(k); j += LANES) {
             sums += wa_step(first, second, k, j, acts_row(0u, k));
         }
     } else if (number < before_c) {
         let r = WEIGHT_ROWS * (number - before_b) + local;
-        let first = wb_row(min(r, params.rows_b - 1u), k); //~ unowned: sign
-        let second = wb_row(min(r + 1u, params.rows_b - 1u), k); //~ unowned: sign
+        let first = wb_row(min(r, params.rows_b - 1u), k);
+        let second = wb_row(min(r + 1u, params.rows_b - 1u), k);
         for (var j = lane; j < wb_steps(k); j += LANES) {
             sums += wb_step(first, second, k, j, acts_row(0u, k));
         }
     } else {
         let r = WEIGHT_ROWS * (number - before_c) + local;
-        let first = wc_row(min(r, params.rows_c - 1u), k); //~ unowned: sign
-        let second = wc_row(min(r + 1u, params.rows_c - 1u), k); //~ unowned: sign
+        let first = wc_row(min(r, params.rows_c - 1u), k);
+        let second = wc_row(min(r + 1u, params.rows_c - 1u), k);
         for (var j = lane; j < wc_steps(k); j += LANES) {
             sums += wc_step(first, second, k, j, acts_row(0u, k));
         }
     }
     let total = lanes_add4(vec4<f32>(sums, 0.0), LANES, lid);
-    if (lane >= 2u) { //~ race
+    if (lane >= 2u) { //~ race: comparison, off by one, guard dropped
         return;
     }
     let v = total[lane] * acts_factor(total.z);

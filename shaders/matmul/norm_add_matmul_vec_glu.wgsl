@@ -19,7 +19,7 @@ var<workgroup> block: array<vec4<f32>, QUADS>;
 @compute @workgroup_size(WG)
 fn norm_add_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let number = workgroup_number(id, extents);
-    if (number * WEIGHT_ROWS >= params.n) { //~ exit: comparison, guard dropped
+    if (number * WEIGHT_ROWS >= params.n) {
         return;
     }
     acts_make(number, lid);
@@ -27,7 +27,7 @@ fn norm_add_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     let lane = lid % LANES;
     let local = lid / LANES;
     // Lanes past the last row read it again.
-    let r = min(number * WEIGHT_ROWS + local, params.n - 1u); //~ unowned: sign
+    let r = min(number * WEIGHT_ROWS + local, params.n - 1u);
     let of_gate = gate_row(r, k);
     let of_up = up_row(r, k);
     var sums = vec3<f32>(0.0);
@@ -39,11 +39,11 @@ fn norm_add_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_wo
     }
     let total = lanes_add4(vec4<f32>(sums, 0.0), LANES, lid);
     let both = total.xy * acts_factor(total.z);
-    if (lane == 0u) { //~ twice: off by one, guard dropped
+    if (lane == 0u) {
         block[local >> 2u][local & 3u] = activation(vec4<f32>(both.x, 0.0, 0.0, 0.0)).x * both.y;
     }
     workgroupBarrier();
     let quad = number * QUADS + lid;
-    //~ dropped: sign; race: comparison
+    //~ race: comparison
     pack_q8_quad(0u, params.n, quad, lid < QUADS && quad < (params.n >> 2u), block[min(lid, QUADS - 1u)], 0.0, lid);
 }

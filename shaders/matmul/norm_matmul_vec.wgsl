@@ -22,7 +22,7 @@ fn norm_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
         return;
     }
     let r = number % groups * WEIGHT_ROWS;
-    let last = params.n - 1u; //~ unowned: sign
+    let last = params.n - 1u;
     let k = params.k;
     let at = array<u32, WEIGHT_ROWS>(w_row(r, k), w_row(min(r + 1u, last), k), w_row(min(r + 2u, last), k), w_row(min(r + 3u, last), k));
     var sums = vec4<f32>(0.0);
@@ -39,7 +39,7 @@ fn norm_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     }
     let total = reduce_add4(sums, lid);
     let factor = params.scale * TWO_POW_MINUS_32 * inverseSqrt(reduce_add(share, lid));
-    if (lid < WEIGHT_ROWS && r + lid < params.n) { //~ race: comparison
+    if (lid < WEIGHT_ROWS && r + lid < params.n) {
         y[t * params.n + r + lid] = total[lid] * factor;
     }
 }

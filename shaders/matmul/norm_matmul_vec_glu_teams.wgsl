@@ -16,7 +16,7 @@ const RESULTS = WG / TEAM * 2u;
 @compute @workgroup_size(WG)
 fn norm_matmul_vec_glu_teams(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let r = RESULTS * workgroup_number(id, extents);
-    if (r >= params.n) { //~ exit: comparison, guard dropped
+    if (r >= params.n) {
         return;
     }
     let k = params.k;
@@ -25,7 +25,7 @@ fn norm_matmul_vec_glu_teams(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
     let lane = lid % TEAM;
     let four = r + lid % (WG / 2u) / TEAM * 4u;
     var part = Part();
-    for (var first = 0u; first < k; first += STAGE) { //~ empty: comparison
+    for (var first = 0u; first < k; first += STAGE) {
         part.share += staged_make(first, lid);
         let last = min(first + STAGE, k);
         if (lid < WG / 2u) {
@@ -35,7 +35,7 @@ fn norm_matmul_vec_glu_teams(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_
         }
     }
     parts_leave(part, params.has_norm == 1u, lid);
-    if (lid < RESULTS && r + lid < params.n) { //~ race: comparison
+    if (lid < RESULTS && r + lid < params.n) {
         let factor = acts_factor();
         let gated = activation(vec4<f32>(parts_sum(lid) * factor, 0.0, 0.0, 0.0)).x;
         y[r + lid] = gated * (parts_sum(RESULTS + lid) * factor);

@@ -23,7 +23,7 @@ fn norm_matmul_vec_group(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let k = params.k;
     let before_b = (params.rows_a + WEIGHT_ROWS - 1u) / WEIGHT_ROWS;
     let before_c = before_b + (params.rows_b + WEIGHT_ROWS - 1u) / WEIGHT_ROWS;
-    if (number >= before_c + (params.rows_c + WEIGHT_ROWS - 1u) / WEIGHT_ROWS) { //~ exit
+    if (number >= before_c + (params.rows_c + WEIGHT_ROWS - 1u) / WEIGHT_ROWS) {
         return;
     }
     var r = WEIGHT_ROWS * number;

@@ -25,7 +25,7 @@ fn norm_matmul_vec_teams(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let k = params.k;
     let before_b = (params.rows_a + WEIGHT_ROWS - 1u) / WEIGHT_ROWS;
     let before_c = before_b + (params.rows_b + WEIGHT_ROWS - 1u) / WEIGHT_ROWS;
-    if (number >= before_c + (params.rows_c + WEIGHT_ROWS - 1u) / WEIGHT_ROWS) { //~ exit
+    if (number >= before_c + (params.rows_c + WEIGHT_ROWS - 1u) / WEIGHT_ROWS) {
         return;
     }
     var r = WEIGHT_ROWS * number;
@@ -44,7 +44,7 @@ fn norm_matmul_vec_teams(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let four = r + lid / TEAM * 4u;
     let lane = lid % TEAM;
     var part = Part();
-    for (var first = 0u; first < k; first += STAGE) { //~ empty: comparison
+    for (var first = 0u; first < k; first += STAGE) {
         part.share += staged_make(first, lid);
         let last = min(first + STAGE, k);
         if (number < before_b) {

@@ -24,7 +24,7 @@ fn norm_pack_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     let k = params.k;
     let before_b = (params.rows_a + WEIGHT_ROWS - 1u) / WEIGHT_ROWS;
     let before_c = before_b + (params.rows_b + WEIGHT_ROWS - 1u) / WEIGHT_ROWS;
-    if (number >= before_c + (params.rows_c + WEIGHT_ROWS - 1u) / WEIGHT_ROWS) { //~ exit
+    if (number >= before_c + (params.rows_c + WEIGHT_ROWS - 1u) / WEIGHT_ROWS) {
         return;
     }
     acts_make(lid);
@@ -33,17 +33,17 @@ fn norm_pack_matmul_vec(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workg
     // The steps take two rows. Given the same row twice, they load and multiply it once.
     var sums = vec2<f32>(0.0);
     if (number < before_b) {
-        let row = wa_row(min(WEIGHT_ROWS * number + local, params.rows_a - 1u), k); //~ unowned: sign
+        let row = wa_row(min(WEIGHT_ROWS * number + local, params.rows_a - 1u), k);
         for (var j = lane; j < wa_steps(k); j += LANES) {
             sums += wa_step(row, row, k, j, acts_row(0u, k)).xz;
         }
     } else if (number < before_c) {
-        let row = wb_row(min(WEIGHT_ROWS * (number - before_b) + local, params.rows_b - 1u), k); //~ unowned: sign
+        let row = wb_row(min(WEIGHT_ROWS * (number - before_b) + local, params.rows_b - 1u), k);
         for (var j = lane; j < wb_steps(k); j += LANES) {
             sums += wb_step(row, row, k, j, acts_row(0u, k)).xz;
         }
     } else {
-        let row = wc_row(min(WEIGHT_ROWS * (number - before_c) + local, params.rows_c - 1u), k); //~ unowned: sign
+        let row = wc_row(min(WEIGHT_ROWS * (number - before_c) + local, params.rows_c - 1u), k);
         for (var j = lane; j < wc_steps(k); j += LANES) {
             sums += wc_step(row, row, k, j, acts_row(0u, k)).xz;
         }

@@ -27,7 +27,7 @@ fn norm_pack_matmul_vec_glu(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_w
     // A lane has at most one unit of each row. These units are loaded while the workgroup packs x.
     let units = k >> 5u;
     let inside = lane < units;
-    let j = min(lane, units - 1u); //~ dropped: sign
+    let j = min(lane, units - 1u);
     let gate_first = gate_lane_unit(gate_row(r, k), k, j);
     let gate_second = gate_lane_unit(gate_row(r + 1u, k), k, j);
     let up_first = up_lane_unit(up_row(r, k), k, j);

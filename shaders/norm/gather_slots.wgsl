@@ -20,7 +20,7 @@ fn gather_slots(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) e
         return;
     }
     let row = slots[place] / params.per;
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         scales[place] = x_scales[row / params.heads];
     }
     let eights = params.k >> 3u;

@@ -15,7 +15,7 @@ const WG = 1024u;
 // A quad of the row, or the last quad again past the end, so that no load waits for a branch.
 fn made(row: u32, quad: u32) -> vec4<f32> {
     let quads = params.dim >> 2u;
-    let at = min(quad, quads - 1u);
+    let at = min(quad, quads - 1u); //~ seen: sign
     return activation(gate[row * quads + at]) * up[row * (params.up_dim >> 2u) + (params.start >> 2u) + at];
 }
 
@@ -36,13 +36,13 @@ fn glu_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) e
     var b = vec4<f32>(0.0);
     var c = vec4<f32>(0.0);
     var d = vec4<f32>(0.0);
-    if (quads > WG) { //~ clamped: comparison, guard dropped
+    if (quads > WG) {
         b = made(row, lid + WG);
     }
-    if (quads > 2u * WG) { //~ clamped: comparison, guard dropped
+    if (quads > 2u * WG) {
         c = made(row, lid + 2u * WG);
     }
-    if (quads > 3u * WG) { //~ clamped: comparison, guard dropped
+    if (quads > 3u * WG) {
         d = made(row, lid + 3u * WG);
     }
     var most = max(max(abs(a), abs(b)), max(abs(c), abs(d)));
@@ -51,7 +51,7 @@ fn glu_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) e
     }
     let largest = reduce_max(max(max(most.x, most.y), max(most.z, most.w)), lid);
     let scale = half_scale(largest);
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         scales[row] = kept_scale(largest);
     }
     store(row, lid, a / scale);

@@ -16,7 +16,7 @@ fn glu_pack_q8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ex
     let number = workgroup_number(id, extents) * WG + lid;
     let row = number / quads;
     let inside = row < params.rows;
-    let at = min(number, params.rows * quads - 1u); //~ dropped: sign
-    let beside = min(row, params.rows - 1u) * (params.up_k >> 2u) + (params.start >> 2u) + at % quads; //~ dropped: sign
+    let at = min(number, params.rows * quads - 1u);
+    let beside = min(row, params.rows - 1u) * (params.up_k >> 2u) + (params.start >> 2u) + at % quads;
     pack_q8_quad(row, params.k, number % quads, inside, activation(gate[at]) * up[beside], 0.0, lid);
 }

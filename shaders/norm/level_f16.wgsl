@@ -24,7 +24,7 @@ fn level_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exte
         most = max(most, tops[row * parts + part]);
     }
     most = reduce_max(most, lid);
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         scales[row] = most;
     }
     let scale = select(most, 1.0, most == 0.0);

@@ -19,7 +19,7 @@ const WG = 256u;
 struct Beside { a: vec4<f32>, w: vec4<f32>, u: vec4<f32> }
 
 fn beside(row: u32, quad: u32, quads: u32) -> Beside {
-    let at = min(quad, quads - 1u); //~ dropped: sign
+    let at = min(quad, quads - 1u);
     var weight = vec4<f32>(1.0);
     if (params.has_weight == 1u) {
         weight = w[at];
@@ -67,16 +67,16 @@ fn norm_add(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
     let total = reduce_add2(sums, lid);
     let factors = inverse_root(total, f32(params.dim), params.eps);
     finish(row, lid, quads, v0, near0, factors, factor, lid);
-    if (quads > WG) { //~ exit: comparison, guard dropped
+    if (quads > WG) {
         finish(row, WG + lid, quads, v1, near1, factors, factor, lid);
     }
-    if (quads > 2u * WG) { //~ exit: comparison, guard dropped
+    if (quads > 2u * WG) {
         finish(row, 2u * WG + lid, quads, v2, beside(row, 2u * WG + lid, quads), factors, factor, lid);
     }
-    if (quads > 3u * WG) { //~ exit: comparison, guard dropped
+    if (quads > 3u * WG) {
         finish(row, 3u * WG + lid, quads, v3, beside(row, 3u * WG + lid, quads), factors, factor, lid);
     }
-    for (var first = 4u * WG; first < quads; first += WG) { //~ exit: comparison
+    for (var first = 4u * WG; first < quads; first += WG) {
         let v = part_value(part_load(row, first + lid, quads), parts);
         finish(row, first + lid, quads, v, beside(row, first + lid, quads), factors, factor, lid);
     }

@@ -28,7 +28,7 @@ struct Beside { a: vec4<f32>, w: vec4<f32>, u: vec4<f32> }
 
 fn beside(row: u32, quad: u32) -> Beside {
     let quads = params.dim >> 2u;
-    let at = min(quad, quads - 1u); //~ dropped: sign
+    let at = min(quad, quads - 1u);
     var weight = vec4<f32>(1.0);
     if (params.has_weight == 1u) {
         weight = w[at];
@@ -43,7 +43,7 @@ fn beside(row: u32, quad: u32) -> Beside {
 // A quad of b, or zeros past the end.
 fn summand(row: u32, quad: u32) -> vec4<f32> {
     let quads = params.dim >> 2u;
-    return select(vec4<f32>(0.0), b[row * quads + min(quad, quads - 1u)], quad < quads); //~ dropped: sign
+    return select(vec4<f32>(0.0), b[row * quads + min(quad, quads - 1u)], quad < quads);
 }
 
 fn keep(row: u32, quad: u32, v: vec4<f32>) {
@@ -101,7 +101,7 @@ fn norm_add_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) e
     let norm = inverseSqrt(both.x / f32(params.dim) + params.next_eps * SIZE * SIZE);
     let by = select(1.0, norm, params.has_norm == 1u);
     let half = half_scale(both.y * by);
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         scales[row] = kept_scale(both.y * by);
     }
     store(row, lid, one * (by / half));

@@ -54,8 +54,8 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     let full = quads >= 2u * WG; //~ meet: comparison, off by one
     let has_near = full || lid < quads;
     let has_far = full || lid + WG < quads;
-    let near = select(min(lid, quads - 1u), lid, full); //~ dropped
-    let far = select(min(lid + WG, quads - 1u), lid + WG, full); //~ dropped
+    let near = select(min(lid, quads - 1u), lid, full); //~ dropped: arms swapped
+    let far = select(min(lid + WG, quads - 1u), lid + WG, full); //~ dropped: arms swapped
     var first = summed(row, near);
     var second = summed(row, far);
     let near_weight = weight(near);
@@ -72,7 +72,7 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     first *= near_weight;
     second *= far_weight;
     var most = max(abs(first), abs(second));
-    if (quads > 2u * WG) { //~ meet: comparison, guard dropped
+    if (quads > 2u * WG) {
         for (var quad = lid + 2u * WG; quad < quads; quad += WG) {
             let v = summed(row, quad);
             keep(row, quad, v);
@@ -84,7 +84,7 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     let both = reduce_add_max(vec2<f32>(squares, max(max(most.x, most.y), max(most.z, most.w))), lid);
     let factor = inverseSqrt(both.x / f32(params.dim) + params.eps * SIZE * SIZE);
     let scale = half_scale(both.y * factor);
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         scales[row] = kept_scale(both.y * factor);
     }
     let by = factor / scale;
@@ -94,7 +94,7 @@ fn norm_pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     if (has_far) {
         store(row, far, second * by);
     }
-    if (quads > 2u * WG) { //~ meet: comparison, guard dropped
+    if (quads > 2u * WG) {
         for (var quad = lid + 2u * WG; quad < quads; quad += WG) {
             store(row, quad, summed(row, quad) * SIZE * weight(quad) * by);
         }

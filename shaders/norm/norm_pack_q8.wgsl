@@ -19,7 +19,7 @@ fn norm_pack_q8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) e
     let number = workgroup_number(id, extents) * WG + lid;
     let row = number / quads;
     let inside = row < params.rows;
-    let at = min(number, params.rows * quads - 1u); //~ dropped: sign
+    let at = min(number, params.rows * quads - 1u);
     var v = a[at];
     if (params.has_add == 1u) {
         v += b[at];

@@ -18,8 +18,8 @@ fn norm_rope(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exte
     let quads = params.head_dim >> 2u;
     let own = lid % params.lanes;
     let inside = own < quads && number < heads; //~ clamped: comparison
-    let quad = min(own, quads - 1u); //~ dropped: sign
-    let which = min(number, heads - 1u); //~ unowned: sign
+    let quad = min(own, quads - 1u);
+    let which = min(number, heads - 1u);
     let at = which * quads + quad;
     let turns = head_turns(which / params.heads, quad, params.dim);
     var weight = vec4<f32>(1.0);

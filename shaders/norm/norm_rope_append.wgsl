@@ -32,7 +32,7 @@ fn norm_rope_append(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     let quads = params.head_dim >> 2u;
     let own = lid % params.lanes;
     let inside = own < quads;
-    let quad = min(own, quads - 1u); //~ dropped: sign
+    let quad = min(own, quads - 1u);
     let at = (t * params.heads + n) * quads + quad;
     var x = select(vec4<f32>(0.0), select(v[at], k[at], keys), inside);
     let turns = head_turns(t, quad, params.dim);
@@ -47,7 +47,7 @@ fn norm_rope_append(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
     }
     x = select(x, head_turned(x, quad, params.dim, turns, lid), keys);
     var most = 0.0;
-    if (k_state_scaled) { //~ unused: guard dropped
+    if (k_state_scaled) {
         most = head_most(x, lid);
     }
     if (inside && keys) {

@@ -39,7 +39,7 @@ fn norm_rope_heads(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     let quads = params.head_dim >> 2u;
     let own = lid % params.lanes;
     let inside = own < quads;
-    let quad = min(own, quads - 1u); //~ dropped: sign
+    let quad = min(own, quads - 1u);
     let at = (t * select(params.heads, params.q_heads, queries) + head_of) * quads + quad;
     let turns = head_turns(t, quad, params.dim);
     let slot = sequences[t] * params.capacity + positions[t] % params.capacity;
@@ -67,7 +67,7 @@ fn norm_rope_heads(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups
     }
     x = select(x, head_turned(x, quad, params.dim, turns, lid), queries || keys);
     var most = 0.0;
-    if (k_state_scaled) { //~ unused: guard dropped
+    if (k_state_scaled) {
         most = head_most(x, lid);
     }
     if (!inside) {

@@ -25,7 +25,7 @@ fn pack_f16(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
     }
     let largest = reduce_max(max(max(most.x, most.y), max(most.z, most.w)), lid);
     let scale = select(1.0, half_scale(largest), params.scaled == 1u);
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         scales[row] = select(1.0, kept_scale(largest), params.scaled == 1u);
     }
     for (var quad = lid; quad < quads; quad += WG) {

@@ -16,6 +16,6 @@ fn pack_q8(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extent
     let number = workgroup_number(id, extents) * WG + lid;
     let row = number / quads;
     let inside = row < params.rows;
-    let v = x[min(number, params.rows * quads - 1u)]; //~ dropped: sign
+    let v = x[min(number, params.rows * quads - 1u)];
     pack_q8_quad(row, params.k, number % quads, inside, v, 0.0, lid);
 }

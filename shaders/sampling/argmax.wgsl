@@ -21,7 +21,7 @@ fn argmax(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents
         }
     }
     best = best_of(best, lid);
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         y[row] = best.y;
     }
 }

@@ -71,7 +71,7 @@ fn sample(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) extents
     if (s.temperature > 0.0) {
         best = draw(s, row, best, place.x, lid);
     }
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         let next = place.x + 1u;
         if (next < params.capacity) {
             tokens[place.y * params.capacity + next] = best.y;
@@ -141,7 +141,7 @@ fn mass(items: Items, least: u32, top: f32, lid: u32) -> f32 {
 // of `wanted` or more; NAN_KEY where all of them have less. One thread walks the list, which is
 // faster than an exchange between threads.
 fn listed_threshold(count: u32, least: u32, wanted: f32, top: f32, lid: u32) -> u32 {
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         agreed = NAN_KEY;
         var sum = 0.0;
         for (var i = 0u; i < count && found[i].x >= least && agreed == NAN_KEY; i++) { //~ zeros: comparison
@@ -175,7 +175,7 @@ fn threshold(base: u32, least: u32, wanted: f32, top: f32, by_mass: bool, lid: u
             key += (reached.x + reached.y + reached.z + reached.w) << (shift - 4u);
         }
     }
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         agreed = key;
     }
     return workgroupUniformLoad(&agreed);

@@ -32,14 +32,14 @@ fn sample_scan(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ex
     read_slice(row * params.vocab, slice * per_slice + lid, lid);
     workgroupBarrier();
     for (var half = LANES / 2u; half > 0u; half = half / 2u) {
-        if (lid % LANES < half) { //~ order
+        if (lid % LANES < half) { //~ order: product, comparison, guard dropped
             bests[lid] = first_of(bests[lid], bests[lid + half]);
             sums[lid] = sum_of(sums[lid], sums[lid + half]);
         }
         workgroupBarrier();
     }
     let first = row * (slices * (WG / LANES) + 1u);
-    if (lid % LANES == 0u) {
+    if (lid % LANES == 0u) { //~ seen: guard dropped, off by one
         strips[first + (slice * WG + lid) / LANES] = vec4<u32>(bests[lid], bitcast<vec2<u32>>(sums[lid]));
     }
     if (slice == 0u && lid == 0u) { //~ twice: off by one, guard dropped

@@ -52,7 +52,7 @@ fn one_by_one(row: u32, base: u32, lid: u32) {
             }
         }
         last = best_of(best, lid);
-        if (lid == 0u) { //~ free: off by one, guard dropped
+        if (lid == 0u) {
             put(row, j, x[base + last.y], last.y);
         }
     }

@@ -12,7 +12,7 @@ fn acts_quad(k: u32, quad: u32, inside: bool, v: vec4<f32>, share: f32, lid: u32
     }
     x[quad >> 2u][quad & 3u] = part.quants;
     let word = lid & 7u; //~ twice: mask
-    if (word < 4u) { //~ unused
+    if (word < 4u) { //~ unused: comparison, off by one, guard dropped
         x[(k >> 4u) + (quad >> 3u)][word] = part.word;
     }
 }

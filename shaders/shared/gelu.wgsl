@@ -7,5 +7,5 @@ fn gelu_of(x: f32) -> f32 {
     let v = clamp(x, -100.0, 100.0);
     let z2 = 1.5957691216057308 * (v + 0.044715 * v * v * v);
     let e = exp(-abs(z2));
-    return x * (select(e, 1.0, x >= 0.0) / (1.0 + e)); //~ meet: comparison
+    return x * (select(e, 1.0, x >= 0.0) / (1.0 + e));
 }

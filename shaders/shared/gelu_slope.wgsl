@@ -6,7 +6,7 @@ fn gelu_slope(x: f32) -> vec2<f32> {
     let v = clamp(x, -100.0, 100.0);
     let z2 = 1.5957691216057308 * (v + 0.044715 * v * v * v);
     let e = exp(-abs(z2));
-    let s = select(e, 1.0, x >= 0.0) / (1.0 + e); //~ meet: comparison
+    let s = select(e, 1.0, x >= 0.0) / (1.0 + e);
     let rest = e / ((1.0 + e) * (1.0 + e));
     return vec2<f32>(x * s, s + v * rest * (1.5957691216057308 * (1.0 + 0.134145 * v * v)));
 }

@@ -10,7 +10,7 @@ fn reduce_add(v: f32, lid: u32) -> f32 {
     let width = subgroupAdd(1u);
     let shift = firstTrailingBit(width);
     let part = subgroupAdd(v);
-    if ((lid & (width - 1u)) == 0u) { //~ twice: off by one, guard dropped
+    if ((lid & (width - 1u)) == 0u) {
         reduce_scratch[lid >> shift] = part;
     }
     workgroupBarrier();
@@ -26,7 +26,7 @@ fn reduce_max(v: f32, lid: u32) -> f32 {
     let width = subgroupAdd(1u);
     let shift = firstTrailingBit(width);
     let part = subgroupMax(v);
-    if ((lid & (width - 1u)) == 0u) { //~ twice: off by one, guard dropped
+    if ((lid & (width - 1u)) == 0u) {
         reduce_scratch[lid >> shift] = part;
     }
     workgroupBarrier();
@@ -42,7 +42,7 @@ fn reduce_add4(v: vec4<f32>, lid: u32) -> vec4<f32> {
     let width = subgroupAdd(1u);
     let shift = firstTrailingBit(width);
     let part = subgroupAdd(v);
-    if ((lid & (width - 1u)) == 0u) { //~ twice: off by one, guard dropped
+    if ((lid & (width - 1u)) == 0u) {
         reduce_scratch4[lid >> shift] = part;
     }
     workgroupBarrier();
@@ -60,7 +60,7 @@ fn reduce_add2(v: vec2<f32>, lid: u32) -> vec2<f32> {
     let width = subgroupAdd(1u);
     let shift = firstTrailingBit(width);
     let part = subgroupAdd(v);
-    if ((lid & (width - 1u)) == 0u) { //~ twice: off by one, guard dropped
+    if ((lid & (width - 1u)) == 0u) {
         reduce_scratch4[lid >> shift] = vec4<f32>(part, 0.0, 0.0);
     }
     workgroupBarrier();
@@ -77,7 +77,7 @@ fn reduce_add_max(v: vec2<f32>, lid: u32) -> vec2<f32> {
     let width = subgroupAdd(1u);
     let shift = firstTrailingBit(width);
     let part = vec2<f32>(subgroupAdd(v.x), subgroupMax(v.y));
-    if ((lid & (width - 1u)) == 0u) { //~ twice: off by one, guard dropped
+    if ((lid & (width - 1u)) == 0u) {
         reduce_scratch4[lid >> shift] = vec4<f32>(part, 0.0, 0.0);
     }
     workgroupBarrier();

@@ -21,7 +21,7 @@ fn sum_squares(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ex
         sum += select(x[i] * x[i], x[i], params.plain == 1u); //~ paired: sign
     }
     let total = reduce_add(sum, lid);
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         y[params.at + stretch] = total;
     }
 }

@@ -24,7 +24,7 @@ fn queries(starts: vec4<u32>, region: u32, lane: u32) -> Queries {
     subgroupBarrier();
     var both: Queries;
     both.upper = coopLoadT<Left>(&kv[region >> 1u][0], 4u);
-    if (BAND > 16u) { //~ surplus
+    if (BAND > 16u) {
         both.lower = coopLoadT<Left>(&kv[(region + 64u) >> 1u][0], 4u); //~ rounded: off by one
     }
     return both;
@@ -35,10 +35,10 @@ fn score(sums: Scores, left: Queries, column: u32) -> Scores {
     var s = sums;
     let near = coopLoad<coop_mat16x16<f16, B>>(&kv[column >> 1u][0], WIDE);
     s.upper = coopMultiplyAdd(left.upper, near, s.upper);
-    if (BAND > 16u) { //~ surplus
+    if (BAND > 16u) {
         s.lower = coopMultiplyAdd(left.lower, near, s.lower);
     }
-    if (KEYS > 16u) { //~ surplus
+    if (KEYS > 16u) {
         let far = coopLoad<coop_mat16x16<f16, B>>(&kv[(16u * WIDE + column) >> 1u][0], WIDE);
         s.upper_far = coopMultiplyAdd(left.upper, far, s.upper_far);
     }
@@ -67,10 +67,10 @@ fn put(m: Sums, to: u32) {
 fn weights(band0: u32) -> Weights {
     var p: Weights;
     p.upper = coopLoadT<Left>(&ps[band0 * PITCH], PITCH);
-    if (KEYS > 16u) { //~ surplus
+    if (KEYS > 16u) {
         p.upper_far = coopLoadT<Left>(&ps[band0 * PITCH + 4u], PITCH); //~ rounded: off by one
     }
-    if (BAND > 16u) { //~ surplus
+    if (BAND > 16u) {
         p.lower = coopLoadT<Left>(&ps[(band0 + 16u) * PITCH], PITCH);
     }
     return p;
@@ -81,10 +81,10 @@ fn add(sums: Column, p: Weights, column: u32) -> Column {
     var o = sums;
     let near = coopLoadT<coop_mat16x16<f16, B>>(&kv[column >> 1u][0], WIDE);
     o.upper = coopMultiplyAdd(p.upper, near, o.upper);
-    if (BAND > 16u) { //~ surplus
+    if (BAND > 16u) {
         o.lower = coopMultiplyAdd(p.lower, near, o.lower);
     }
-    if (KEYS > 16u) {
+    if (KEYS > 16u) { //~ seen: comparison, guard dropped
         let far = coopLoadT<coop_mat16x16<f16, B>>(&kv[(16u * WIDE + column) >> 1u][0], WIDE);
         o.upper = coopMultiplyAdd(p.upper_far, far, o.upper);
     }
@@ -106,7 +106,7 @@ fn shrunk(sums: Column, part: u32, band0: u32, lane: u32) -> Column {
     }
     subgroupBarrier();
     o.upper = coopLoadT<Sums>(&scores[part], SCORES);
-    if (BAND > 16u) { //~ surplus
+    if (BAND > 16u) {
         o.lower = coopLoadT<Sums>(&scores[part + 16u * SCORES], SCORES);
     }
     subgroupBarrier();

@@ -24,7 +24,7 @@ fn load_k(base: u32, slot: u32, most: u32, kv_head: u32, lid: u32) -> Keys {
     var keys: Keys;
     keys.a = k_state_fetch8(key_row(base, slot, i, most), width, unit);
     keys.b = k_state_fetch8(key_row(base, slot, i + STEP, most), width, unit);
-    if (LOADS > 2u) { //~ surplus
+    if (LOADS > 2u) {
         keys.c = k_state_fetch8(key_row(base, slot, i + 2u * STEP, most), width, unit);
         keys.d = k_state_fetch8(key_row(base, slot, i + 3u * STEP, most), width, unit);
     }
@@ -38,7 +38,7 @@ fn load_v(base: u32, slot: u32, most: u32, kv_head: u32, lid: u32) -> Values {
     var values: Values;
     values.a = v_state_fetch8(key_row(base, slot, i, most), width, unit);
     values.b = v_state_fetch8(key_row(base, slot, i + STEP, most), width, unit);
-    if (LOADS > 2u) { //~ surplus
+    if (LOADS > 2u) {
         values.c = v_state_fetch8(key_row(base, slot, i + 2u * STEP, most), width, unit);
         values.d = v_state_fetch8(key_row(base, slot, i + 3u * STEP, most), width, unit);
     }
@@ -48,7 +48,7 @@ fn load_v(base: u32, slot: u32, most: u32, kv_head: u32, lid: u32) -> Values {
 fn stage_k(keys: Keys, lid: u32) {
     stage(k_state_open8(keys.a), 0u, lid);
     stage(k_state_open8(keys.b), 1u, lid);
-    if (LOADS > 2u) { //~ surplus
+    if (LOADS > 2u) { //~ surplus: comparison, guard dropped
         stage(k_state_open8(keys.c), 2u, lid);
         stage(k_state_open8(keys.d), 3u, lid);
     }
@@ -57,7 +57,7 @@ fn stage_k(keys: Keys, lid: u32) {
 fn stage_v(values: Values, lid: u32) {
     stage(v_state_open8(values.a), 0u, lid);
     stage(v_state_open8(values.b), 1u, lid);
-    if (LOADS > 2u) { //~ surplus
+    if (LOADS > 2u) { //~ surplus: comparison, guard dropped
         stage(v_state_open8(values.c), 2u, lid);
         stage(v_state_open8(values.d), 3u, lid);
     }

@@ -16,7 +16,7 @@ fn is_row(row: u32, t0: u32, group: u32, tokens: u32) -> bool {
 
 // The first key that the query sees, and one past the last.
 fn limits(row: u32, t0: u32, group: u32, tokens: u32) -> vec2<u32> {
-    let t = min(t0 + row / group, params.rows - 1u); //~ surplus: sign
+    let t = min(t0 + row / group, params.rows - 1u);
     let next = positions[t] + 1u;
     let start = select(0u, next - min(next, params.window), params.window > 0u);
     return vec2<u32>(start, select(0u, ends[t] + params.causal, is_row(row, t0, group, tokens))); //~ surplus: off by one
@@ -30,10 +30,10 @@ fn scores_of(row: u32, turn: u32, lane: u32, key0: u32, seen: vec2<u32>) -> vec4
     let quad = lane + turn * PER_ROW;
     let at = row * SCORES + quad;
     var s = scores[at];
-    if (SLICES > 1u) { //~ surplus
+    if (SLICES > 1u) { //~ surplus: off by one
         s += scores[at + QUERIES * SCORES];
     }
-    if (SLICES > 2u) { //~ surplus
+    if (SLICES > 2u) {
         s += scores[at + 2u * QUERIES * SCORES] + scores[at + 3u * QUERIES * SCORES];
     }
     if (params.softcap > 0.0) {
@@ -63,7 +63,7 @@ fn weigh(before: Softmax, row: u32, lane: u32, key0: u32, seen: vec2<u32>) -> So
     let largest = max(max(s0, s1), max(s2, s3));
     var tile_most = max(max(largest.x, largest.y), max(largest.z, largest.w));
     tile_most = max(tile_most, subgroupShuffleXor(tile_most, 1u));
-    if (PER_ROW > 2u) {
+    if (PER_ROW > 2u) { //~ seen: comparison, guard dropped
         tile_most = max(tile_most, subgroupShuffleXor(tile_most, 2u)); //~ alike: off by one
     }
     let raise = tile_most > before.most + RAISE; //~ cancels: sign, comparison
@@ -92,7 +92,7 @@ fn is_raised(softmax: Softmax, band: u32) -> u32 {
 fn totals(softmax: Softmax, row: u32, lane: u32, within: bool, place: u32) {
     var total = softmax.total;
     total += subgroupShuffleXor(total, 1u);
-    if (PER_ROW > 2u) {
+    if (PER_ROW > 2u) { //~ seen: comparison, guard dropped
         total += subgroupShuffleXor(total, 2u); //~ alike: off by one
     }
     shrinks[row] = result_factor(total);

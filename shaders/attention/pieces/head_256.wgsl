@@ -48,7 +48,7 @@ fn slice_most(x: Slice, lid: u32) -> vec2<f32> {
     let four = max(abs(x[0]), abs(x[1]));
     var most = max(max(four.x, four.y), max(four.z, four.w));
     most = max(most, lanes_other(most, 1u, lid));
-    return vec2<f32>(max(most, lanes_other(most, 2u, lid))); //~ alike: off by one
+    return vec2<f32>(max(most, lanes_other(most, 2u, lid)));
 }
 
 fn slice_leave(x: Slice, start: u32, lane: u32) {

@@ -50,7 +50,7 @@ fn slice_most(x: Slice, lid: u32) -> vec2<f32> {
     let far = max(abs(x[2]), abs(x[3]));
     var most = vec2<f32>(max(max(near.x, near.y), max(near.z, near.w)), max(max(far.x, far.y), max(far.z, far.w)));
     most = max(most, lanes_other2(most, 1u, lid));
-    return max(most, lanes_other2(most, 2u, lid)); //~ alike: off by one
+    return max(most, lanes_other2(most, 2u, lid));
 }
 
 fn slice_leave(x: Slice, start: u32, lane: u32) {

@@ -44,11 +44,11 @@ fn finish_heads(t: u32, first_head: u32, kv_head: u32, slot: u32, stores: bool, 
         let other = lanes_other4(x, 16u, lid) * select(-1.0, 1.0, (lane & 16u) != 0u);
         x = select(x, x * turns[0] + other * turns[1], h <= HEADS);
         var most = 0.0;
-        if (k_state_scaled) { //~ unused: guard dropped
+        if (k_state_scaled) {
             most = max(max(abs(x.x), abs(x.y)), max(abs(x.z), abs(x.w)));
             most = max(most, lanes_other(most, 1u, lid));
-            most = max(most, lanes_other(most, 2u, lid)); //~ alike: off by one
-            most = max(most, lanes_other(most, 4u, lid)); //~ alike: off by one
+            most = max(most, lanes_other(most, 2u, lid));
+            most = max(most, lanes_other(most, 4u, lid));
         }
         if (h < HEADS) {
             x *= params.scale;
@@ -63,7 +63,7 @@ fn finish_heads(t: u32, first_head: u32, kv_head: u32, slot: u32, stores: bool, 
             }
             x = v_state_rounded(x, most);
         }
-        if (h < HEADS + 2u) { //~ surplus
+        if (h < HEADS + 2u) { //~ surplus: comparison, off by one, guard dropped
             gathered[32u * h + lane] = x;
         }
     }

@@ -12,10 +12,10 @@ fn sixteen_of(v: f32, key: u32, here: u32, lanes: u32, lid: u32) -> vec4<f32> {
     let apart = lanes / 16u;
     let first = here - lid % lanes + 4u * key * apart;
     var numbers = vec4<f32>(subgroupShuffle(v, first));
-    if (HEADS > 1u) { //~ unused: comparison, guard dropped
+    if (HEADS > 1u) {
         numbers.y = subgroupShuffle(v, first + apart);
     }
-    if (HEADS > 2u) { //~ unused: comparison, guard dropped
+    if (HEADS > 2u) {
         numbers.z = subgroupShuffle(v, first + 2u * apart);
         numbers.w = subgroupShuffle(v, first + 3u * apart);
     }

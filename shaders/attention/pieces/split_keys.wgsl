@@ -53,7 +53,7 @@ struct Heads { a: Slice, b: Slice, c: Slice, d: Slice }
 fn shares(q: Heads, stored: StoredKey) -> vec4<f32> {
     let key = key_open(stored);
     var sums = vec4<f32>(slice_dot(q.a, key), slice_dot(q.b, key), 0.0, 0.0);
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
+    if (HEADS > 2u) {
         sums.z = slice_dot(q.c, key);
         sums.w = slice_dot(q.d, key);
     }
@@ -72,7 +72,7 @@ fn added(sums: Heads, value: Slice, weight: vec4<f32>) -> Heads {
     var s = sums;
     s.a += value * weight.x;
     s.b += value * weight.y;
-    if (HEADS > 2u) { //~ surplus: comparison, guard dropped
+    if (HEADS > 2u) {
         s.c += value * weight.z;
         s.d += value * weight.w;
     }
@@ -99,14 +99,14 @@ fn total_of(head: u32) -> f32 {
 
 fn attend(number: u32, lid: u32) {
     let sets = params.heads / HEADS; //~ never: product
-    if (number >= sets * params.splits) { //~ whole: comparison, guard dropped
+    if (number >= sets * params.splits) {
         return;
     }
     let split = number % params.splits;
     let share = number / params.splits;
     let end = step_end();
     let part = attention_part(end, positions[0] + 1u, params.window, params.splits, split);
-    if (part.x >= part.y) { //~ weightless
+    if (part.x >= part.y) { //~ weightless: comparison, component, guard dropped
         return;
     }
     let first_head = share * HEADS;
@@ -120,12 +120,12 @@ fn attend(number: u32, lid: u32) {
     // A ring holds every key of the row, so the keys wrap around its end at most once.
     let turns = part.x - part.x % params.capacity;
     let place = Place(
-        //~ dropped
+        //~ dropped: sign, minimum, component, off by one
         sequences[0] * params.capacity, turns, turns + params.capacity, max(past, part.x + 1u) - 1u, params.kv_heads * params.head_dim,
         kv_head * (quads >> 1u) + lane);
     var keys = keys_at(place, part.x + group);
     finish_heads(first_head, kv_head, own, first_head % (params.heads / params.kv_heads) == 0u, lid);
-    //~ surplus
+    //~ surplus: minimum, off by one
     let queries = Heads(finished(0u, lane), finished(1u, lane), finished(min(2u, HEADS - 1u), lane), finished(min(3u, HEADS - 1u), lane));
     // Every 32 threads have the score of one head.
     var own_score = LOWEST;
@@ -133,7 +133,7 @@ fn attend(number: u32, lid: u32) {
         //~ rounded: off by one
         own_score = capped(lanes_add(dot(gathered[TILE + lid], gathered[TILE + HEADS * quads + lid % 32u]), 32u, lid) * params.scale);
     }
-    if (lid % 32u == 0u) { //~ twice: off by one, guard dropped
+    if (lid % 32u == 0u) {
         own_scores[lid / 32u] = own_score;
     }
     // The head of this thread's scores and weights.
@@ -144,8 +144,8 @@ fn attend(number: u32, lid: u32) {
     for (var tile = part.x; ; tile += TILE) {
         let count = min(past - tile, TILE);
         var highest = LOWEST;
-        for (var turn = 0u; turn < count; turn += 4u * GROUPS) { //~ empty: comparison
-            if (sixteen_any(turn + group < count)) { //~ unowned
+        for (var turn = 0u; turn < count; turn += 4u * GROUPS) {
+            if (sixteen_any(turn + group < count)) { //~ unowned: sign, comparison, guard dropped
                 let four = keys;
                 keys = keys_at(place, tile + turn + 4u * GROUPS + group);
                 let sum = sixteen_add(shares(queries, four.a), shares(queries, four.b), shares(queries, four.c), shares(queries, four.d), LANES, lid);
@@ -160,7 +160,7 @@ fn attend(number: u32, lid: u32) {
         var values = values_at(place, tile + group);
         highest = sixteen_max(highest, LANES, lid);
         highest = max(highest, lanes_other(highest, 16u, lid));
-        if (lid % 32u < 4u) { //~ twice
+        if (lid % 32u < 4u) { //~ twice: product, comparison, off by one, guard dropped
             of_heads[lid / 32u * 4u + head] = highest;
         }
         workgroupBarrier();
@@ -171,7 +171,7 @@ fn attend(number: u32, lid: u32) {
         let shrink = exp(most - raised);
         most = raised;
         total *= shrink;
-        if (lid < 4u) { //~ race
+        if (lid < 4u) { //~ race: comparison, off by one, guard dropped
             factors[lid] = shrink;
         }
         // Weights past the last key are zero, up to the last one that the value loop reads.
@@ -181,7 +181,7 @@ fn attend(number: u32, lid: u32) {
             total += p;
         }
         workgroupBarrier();
-        if (tile > part.x) { //~ neutral
+        if (tile > part.x) { //~ neutral: comparison, component, guard dropped
             acc = Heads(acc.a * factors.x, acc.b * factors.y, acc.c * factors.z, acc.d * factors.w);
         }
         for (var key = group; key < count; key += 4u * GROUPS) {
@@ -207,7 +207,7 @@ fn attend(number: u32, lid: u32) {
     for (var apart = 4u; apart < 32u; apart *= 2u) {
         total += lanes_other(total, apart, lid);
     }
-    if (lid % 32u < 4u) { //~ twice
+    if (lid % 32u < 4u) { //~ twice: product, comparison, off by one, guard dropped
         of_heads[lid / 32u * 4u + head] = total;
     }
     workgroupBarrier();

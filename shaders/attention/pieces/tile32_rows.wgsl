@@ -28,13 +28,13 @@ fn exists(tile: Queries, i: u32) -> bool {
 
 // The row of the i-th query, or of the last.
 fn row_of(tile: Queries, i: u32) -> u32 {
-    return tile.origin + min(tile.first + i, tile.count - 1u) / (params.heads / params.kv_heads); //~ dropped: sign
+    return tile.origin + min(tile.first + i, tile.count - 1u) / (params.heads / params.kv_heads);
 }
 
 // The place of the i-th query, or of the last, among the heads of all rows.
 fn place(tile: Queries, i: u32) -> u32 {
     let group = params.heads / params.kv_heads;
-    return row_of(tile, i) * params.heads + tile.kv_head * group + min(tile.first + i, tile.count - 1u) % group; //~ dropped: sign
+    return row_of(tile, i) * params.heads + tile.kv_head * group + min(tile.first + i, tile.count - 1u) % group;
 }
 
 fn halves(v: vec4<f32>) -> vec4<f16> {
@@ -56,7 +56,7 @@ fn stage_k(key0: u32, end: u32, kv_head: u32, slice: u32, lid: u32) {
     for (var i = lid; i < KEYS * QUADS; i += WG) { //~ later: comparison
         let row = i / QUADS;
         let quad = i % QUADS;
-        let at = (min(key0 + row, end - 1u) * params.kv_heads + kv_head) * (HEAD / 4u); //~ dropped: sign
+        let at = (min(key0 + row, end - 1u) * params.kv_heads + kv_head) * (HEAD / 4u);
         ks[row * WIDE + quad] = select(vec4<f16>(), halves(k[at + slice * QUADS + quad]), key0 + row < end); //~ weightless: comparison
     }
 }

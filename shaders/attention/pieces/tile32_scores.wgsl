@@ -21,7 +21,7 @@ fn multiply(before: Products, subgroup: u32) -> Products {
     var sums = before;
     for (var column = 0u; column < QUADS; column += 4u) { //~ rounded: off by one
         sums.first = product(sums.first, subgroup, column);
-        if (TURNS > 1u) { //~ surplus: comparison, guard dropped
+        if (TURNS > 1u) {
             sums.second = product(sums.second, subgroup + SUBGROUPS, column);
         }
     }

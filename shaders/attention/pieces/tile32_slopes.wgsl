@@ -71,7 +71,7 @@ fn stage_v(key0: u32, end: u32, kv_head: u32, slice: u32, lid: u32) {
     for (var i = lid; i < KEYS * QUADS; i += WG) { //~ surplus: comparison
         let row = i / QUADS;
         let quad = i % QUADS;
-        let at = (min(key0 + row, end - 1u) * params.kv_heads + kv_head) * (HEAD / 4u); //~ dropped: sign
+        let at = (min(key0 + row, end - 1u) * params.kv_heads + kv_head) * (HEAD / 4u);
         ks[(KEYS + row) * WIDE + quad] = select(vec4<f16>(), v[at + slice * QUADS + quad], key0 + row < end); //~ weightless: comparison
     }
 }

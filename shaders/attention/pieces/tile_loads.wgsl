@@ -20,11 +20,11 @@ struct Ahead { queries: array<vec4<f32>, LOADS>, keys: array<k_state_Stored, KEY
 fn load_ahead(base: u32, start: u32, past: u32, slice: u32, kv_head: u32, lid: u32) -> Ahead {
     var ahead: Ahead;
     for (var j = 0u; j < LOADS; j++) {
-        let i = min(lid + j * WG, QUERIES * QUADS - 1u); //~ surplus: sign
+        let i = min(lid + j * WG, QUERIES * QUADS - 1u);
         ahead.queries[j] = q[places[i / QUADS] + slice / 4u + i % QUADS];
     }
     for (var j = 0u; j < KEY_LOADS; j++) {
-        let i = min(lid + j * WG, KEYS * KEY_UNITS - 1u); //~ surplus: sign
+        let i = min(lid + j * WG, KEYS * KEY_UNITS - 1u);
         let row = row_of_key(base, start, min(i / KEY_UNITS, past));
         ahead.keys[j] = k_state_fetch8(row, params.kv_heads * HEAD, (kv_head * HEAD + slice) / 8u + i % KEY_UNITS);
     }

@@ -17,9 +17,9 @@ fn order_load(row: u32, lid: u32) {
     }
     workgroupBarrier();
     // A place that nobody writes holds zero, the number of the first expert.
-    for (var first = 0u; first < params.count; first += WG / PARTS) { //~ empty: comparison; alike: off by one
+    for (var first = 0u; first < params.count; first += WG / PARTS) { //~ alike: off by one
         let e = first + lid / PARTS;
-        let before = parts_add(rank(min(e, params.count - 1u), lid % PARTS), lid); //~ surplus: sign
+        let before = parts_add(rank(min(e, params.count - 1u), lid % PARTS), lid);
         if (e < params.count && lid % PARTS == 0u) {
             order[before] = e;
         }

@@ -9,9 +9,9 @@
 // Every thread of a workgroup of WG calls.
 fn acts_make(lid: u32) {
     let quads = params.k >> 2u;
-    for (var start = 0u; start < quads; start += WG) { //~ empty: comparison
+    for (var start = 0u; start < quads; start += WG) {
         let quad = start + lid;
-        let at = min(quad, quads - 1u); //~ dropped: sign
+        let at = min(quad, quads - 1u);
         let v = h[at];
         var weight = vec4<f32>(1.0);
         if (params.has_weight == 1u) {

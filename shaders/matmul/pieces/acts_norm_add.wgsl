@@ -17,7 +17,7 @@ var<workgroup> norm_shares: array<f32, WG / 32u>;
 
 fn norm_leave(share: f32, lid: u32) {
     let part = lanes_add(share, 32u, lid); //~ rounded: off by one
-    if (lid % 32u == 0u) { //~ twice
+    if (lid % 32u == 0u) {
         norm_shares[lid / 32u] = part;
     }
 }

@@ -30,14 +30,14 @@ fn acts_eight(eight: u32, inside: bool, v: mat2x4<f32>, share: f32, lid: u32) {
     let four = max(abs(v[0]), abs(v[1]));
     var largest = max(max(four.x, four.y), max(four.z, four.w));
     largest = max(largest, lanes_other(largest, 1u, lid));
-    largest = max(largest, lanes_other(largest, 2u, lid)); //~ alike: off by one
+    largest = max(largest, lanes_other(largest, 2u, lid));
     let scale = q8_scale(largest);
     let near = q8_quants(v[0], scale);
     let far = q8_quants(v[1], scale);
     let both = near + far;
     var sums = vec2<f32>(both.x + both.y + (both.z + both.w), share);
     sums += lanes_other2(sums, 1u, lid);
-    let others = lanes_other2(sums, 2u, lid); //~ alike: off by one
+    let others = lanes_other2(sums, 2u, lid);
     if (!inside) {
         return;
     }
@@ -51,8 +51,8 @@ fn acts_eight(eight: u32, inside: bool, v: mat2x4<f32>, share: f32, lid: u32) {
 
 fn busy_share(first: f32, eights: u32, lid: u32) -> f32 {
     var share = first;
-    for (var start = WG; start < eights; start += WG) { //~ empty: comparison
-        let at = 2u * min(start + lid, eights - 1u); //~ dropped: sign
+    for (var start = WG; start < eights; start += WG) {
+        let at = 2u * min(start + lid, eights - 1u);
         share += select(0.0, share_of(mat2x4<f32>(b[at], b[at + 1u]), params.eps), start + lid < eights);
     }
     return share;
@@ -60,10 +60,10 @@ fn busy_share(first: f32, eights: u32, lid: u32) -> f32 {
 
 // Makes the eights after the first WG.
 fn acts_more(number: u32, eights: u32, factor: f32, scale: f32, lid: u32) {
-    for (var start = WG; start < eights; start += WG) { //~ empty: comparison
+    for (var start = WG; start < eights; start += WG) {
         let eight = start + lid;
         let inside = eight < eights;
-        let far = beside(2u * min(eight, eights - 1u)); //~ dropped: sign
+        let far = beside(2u * min(eight, eights - 1u));
         let h2 = (far.a[0] + far.b[0] * factor * far.w[0]) * scale;
         let h3 = (far.a[1] + far.b[1] * factor * far.w[1]) * scale;
         if (number == 0u && inside) {
@@ -89,7 +89,7 @@ fn acts_make(number: u32, lid: u32) {
     if (busy) { //~ surplus: guard dropped
         near = beside(select(0u, 2u * lid, inside)); //~ dropped: off by one
         var share = select(0.0, share_of(near.b, params.eps), inside);
-        if (eights > WG) { //~ empty: comparison, guard dropped
+        if (eights > WG) {
             share = busy_share(share, eights, lid);
         }
         norm_leave(share, lid);
@@ -108,7 +108,7 @@ fn acts_make(number: u32, lid: u32) {
             share = share_of(mat2x4<f32>(h0, h1), params.next_eps);
         }
         acts_eight(lid, inside, mat2x4<f32>(h0 * near.u[0], h1 * near.u[1]), share, lid);
-        if (eights > WG) { //~ empty: comparison, guard dropped
+        if (eights > WG) {
             acts_more(number, eights, factor, scale, lid);
         }
     }

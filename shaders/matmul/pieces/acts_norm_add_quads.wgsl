@@ -26,13 +26,13 @@ fn acts_make(number: u32, lid: u32) {
         scale = s[0];
     }
     var factor = 1.0;
-    for (var start = 0u; start < quads; start += WG) { //~ empty: comparison
+    for (var start = 0u; start < quads; start += WG) {
         let quad = start + lid;
         let inside = quad < quads;
         let near = beside(select(0u, quad, inside)); //~ dropped: off by one
         // Runs once, while the operands are loaded. Loads before the loop would duplicate the code
         // of the loads.
-        for (var first = start; first == 0u; first = 1u) { //~ free: off by one
+        for (var first = start; first == 0u; first = 1u) {
             var share = select(0.0, norm_share(near.b, params.k, params.eps), inside);
             for (var more = WG + lid; more < quads; more += WG) {
                 share += norm_share(b[more], params.k, params.eps);

@@ -12,7 +12,7 @@ var<workgroup> staged: array<vec4<f32>, STAGE / 4u>;
 // Neighbouring threads read the same quad of neighbouring blocks of 32 columns. These quads lie in
 // different banks.
 fn staged_place(quad: u32) -> u32 {
-    return quad ^ ((quad >> 3u) & 7u); //~ apart
+    return quad ^ ((quad >> 3u) & 7u); //~ apart: shift, mask
 }
 
 // Stages the columns from `first` on. Returns the thread's share of the norm. Every thread calls.

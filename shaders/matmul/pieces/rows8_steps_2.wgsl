@@ -9,7 +9,7 @@ struct Held { x0: Act, x1: Act }
 fn held_load(t: u32, last: u32, k: u32, block: u32, turn: u32, live: f32) -> Held {
     return Held(
         act_load(t, k, block, turn, live),
-        act_load(t + min(1u, last), k, block, turn, live) //~ never
+        act_load(t + min(1u, last), k, block, turn, live) //~ never: minimum, off by one
     );
 }
 

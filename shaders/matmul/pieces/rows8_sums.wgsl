@@ -67,7 +67,7 @@ fn held_step(near: bool, lid: u32) -> u32 {
 
 // Whether a lane is the first of the lanes with the same sum.
 fn held_first(near: bool, lid: u32) -> bool {
-    return (lid & 31u) < 4u * STEPS && (!in_pairs(near) || (lid & 2u) == 0u); //~ race
+    return (lid & 31u) < 4u * STEPS && (!in_pairs(near) || (lid & 2u) == 0u); //~ race: comparison, mask, off by one
 }
 
 // Adds a lane's sum to the sums of the blocks before `first`. The sum is of the lane's row of

@@ -39,7 +39,7 @@ fn multiplied(x: Slab, step: u32, sums: Sums) -> Sums {
     let d = of_weights(3u, step);
     to.t0.d = coopMultiplyAdd(x.t0, d, to.t0.d);
     to.t1.d = coopMultiplyAdd(x.t1, d, to.t1.d);
-    if (GROUPS > 4u) { //~ surplus
+    if (GROUPS > 4u) {
         let e = of_weights(4u, step);
         to.t0.e = coopMultiplyAdd(x.t0, e, to.t0.e);
         to.t1.e = coopMultiplyAdd(x.t1, e, to.t1.e);
@@ -64,16 +64,16 @@ fn sums_of(r0: u32, t0: u32, lid: u32) -> Sums {
     let next_slab = params.slab * QUADS;
     let last_slab = (k >> 4u) * next_slab - next_slab;
     // The bands of rows; rows past the slab repeat its last band.
-    let first = min(t0, params.slab - 16u) * QUADS; //~ unowned: sign
-    let second = min(t0 + 16u, params.slab - 16u) * QUADS; //~ unowned: sign
+    let first = min(t0, params.slab - 16u) * QUADS;
+    let second = min(t0 + 16u, params.slab - 16u) * QUADS;
     var early = ahead_load(r0, k, 0u, lid); //~ rounded: off by one
     var late = early;
-    if (SLOTS > 1u) { //~ surplus
+    if (SLOTS > 1u) {
         late = ahead_load(r0, k, 0u, lid + 128u); //~ rounded: off by one
     }
     var sums = Sums();
     var slab = 0u;
-    for (var k0 = 0u; k0 < k; k0 += DEPTH) { //~ empty: comparison; rounded: off by one
+    for (var k0 = 0u; k0 < k; k0 += DEPTH) { //~ rounded: off by one
         workgroupBarrier();
         ahead_store(early, k0, lid);
         if (SLOTS > 1u) {
@@ -81,7 +81,7 @@ fn sums_of(r0: u32, t0: u32, lid: u32) -> Sums {
         }
         workgroupBarrier();
         early = ahead_load(r0, k, k0 + DEPTH, lid);
-        if (SLOTS > 1u) { //~ surplus
+        if (SLOTS > 1u) { //~ surplus: off by one
             late = ahead_load(r0, k, k0 + DEPTH, lid + 128u);
         }
         // A loop over these steps would keep the sums in memory.

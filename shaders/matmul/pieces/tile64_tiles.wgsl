@@ -34,7 +34,7 @@ fn slabs_at(columns: vec4<u32>, tile: u32) -> vec4<u32> {
 }
 
 fn band_of(slabs: vec4<u32>, band: u32) -> Slab {
-    let at = slabs + BAND * min(band, BANDS - 1u); //~ surplus: sign
+    let at = slabs + BAND * min(band, BANDS - 1u);
     return Slab(coopLoadT<OfX>(&x[at.x], 4u), coopLoadT<OfX>(&x[at.y], 4u), coopLoadT<OfX>(&x[at.z], 4u), coopLoadT<OfX>(&x[at.w], 4u));
 }
 
@@ -50,19 +50,19 @@ fn multiply(x: Slabs, base: u32, sums: Sums) -> Sums {
     let d = coopLoad<OfW>(&ws[base + 6u][0], ROW);
     var to = sums;
     to.t0 = add(x.t0, a, b, c, d, to.t0);
-    if (BANDS > 1u) { //~ surplus
+    if (BANDS > 1u) {
         to.t1 = add(x.t1, a, b, c, d, to.t1);
     }
-    if (BANDS > 2u) { //~ surplus
+    if (BANDS > 2u) {
         to.t2 = add(x.t2, a, b, c, d, to.t2);
     }
-    if (BANDS > 3u) { //~ surplus
+    if (BANDS > 3u) {
         to.t3 = add(x.t3, a, b, c, d, to.t3);
     }
-    if (BANDS > 4u) { //~ surplus
+    if (BANDS > 4u) { //~ surplus: off by one
         to.t4 = add(x.t4, a, b, c, d, to.t4);
     }
-    if (BANDS > 5u) { //~ surplus
+    if (BANDS > 5u) {
         to.t5 = add(x.t5, a, b, c, d, to.t5);
     }
     return to;
@@ -89,19 +89,19 @@ fn finish_band(sums: OfY, t0: u32, r0: u32, which: u32, lid: u32, subgroup: u32)
 fn finish(sums: Sums, tile: u32, r0: u32, which: u32, lid: u32, subgroup: u32) {
     let t0 = tile * (16u * BANDS);
     finish_band(sums.t0, t0, r0, which, lid, subgroup);
-    if (BANDS > 1u) { //~ surplus
+    if (BANDS > 1u) { //~ surplus: comparison, guard dropped
         finish_band(sums.t1, t0 + 16u, r0, which, lid, subgroup);
     }
-    if (BANDS > 2u) { //~ surplus
+    if (BANDS > 2u) { //~ surplus: comparison, guard dropped
         finish_band(sums.t2, t0 + 32u, r0, which, lid, subgroup);
     }
-    if (BANDS > 3u) { //~ surplus
+    if (BANDS > 3u) { //~ surplus: comparison, guard dropped
         finish_band(sums.t3, t0 + 48u, r0, which, lid, subgroup);
     }
     if (BANDS > 4u) {
         finish_band(sums.t4, t0 + 64u, r0, which, lid, subgroup);
     }
-    if (BANDS > 5u) { //~ surplus
+    if (BANDS > 5u) { //~ surplus: comparison, off by one, guard dropped
         finish_band(sums.t5, t0 + 80u, r0, which, lid, subgroup);
     }
 }

@@ -103,7 +103,7 @@ fn multiply_tile(id: vec3<u32>, lid: u32) {
     let n = lid / 2u % SIDE;
     var s = TileSums();
     var ahead = load_quads(rows, quad);
-    for (var k0 = 0u; k0 < params.k; k0 += DEPTH) { //~ zeros: comparison
+    for (var k0 = 0u; k0 < params.k; k0 += DEPTH) {
         workgroupBarrier();
         stage_quads(ahead, row, quad);
         workgroupBarrier();

@@ -17,7 +17,7 @@ fn multiply_tile(id: vec3<u32>, lid: u32) {
     let m = lid >> 4u;
     let n = lid & 15u;
     var acc = array<vec4<f32>, 4>();
-    for (var k0 = 0u; k0 < k; k0 += DEPTH) { //~ zeros: comparison
+    for (var k0 = 0u; k0 < k; k0 += DEPTH) {
         let i = (k0 >> 2u) + quad;
         var xv = vec4<f32>(0.0);
         var wv = vec4<f32>(0.0);

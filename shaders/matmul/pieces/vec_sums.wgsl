@@ -25,12 +25,12 @@ fn dot8(a: mat2x4<f32>, b: mat2x4<f32>) -> f32 {
 // Every thread leaves its part. `normed` is the same for all threads.
 fn parts_leave(part: Part, normed: bool, lid: u32) {
     let one = lanes_each4(part.sums, LANES, lid);
-    if (lid % QUARTER == 0u) { //~ twice: off by one, guard dropped
+    if (lid % QUARTER == 0u) {
         part_sums[lid / QUARTER] = one;
     }
     if (normed) { //~ unused: guard dropped
         let share = lanes_add(part.share, LANES, lid);
-        if (lid % LANES == 0u) { //~ twice: off by one, guard dropped
+        if (lid % LANES == 0u) {
             part_shares[lid / LANES] = share;
         }
     }

@@ -4,7 +4,7 @@
 alias Part = vec4<f32>;
 
 fn part_load(row: u32, quad: u32, quads: u32) -> Part {
-    return select(vec4<f32>(0.0), b[row * quads + min(quad, quads - 1u)], quad < quads); //~ dropped: sign
+    return select(vec4<f32>(0.0), b[row * quads + min(quad, quads - 1u)], quad < quads);
 }
 
 fn part_factors(row: u32, quads: u32, p0: Part, p1: Part, p2: Part, p3: Part, lid: u32) -> vec4<f32> {

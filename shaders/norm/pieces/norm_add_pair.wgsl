@@ -10,7 +10,7 @@
 struct Part { c: vec4<f32>, d: vec4<f32>, c_weight: vec4<f32>, d_weight: vec4<f32> }
 
 fn part_load(row: u32, quad: u32, quads: u32) -> Part {
-    let column = min(quad, quads - 1u); //~ dropped: sign
+    let column = min(quad, quads - 1u);
     let at = row * quads + column;
     let live = select(0.0, 1.0, quad < quads);
     return Part(c[at] * live, d[at] * live, c_weight[column], d_weight[column]);

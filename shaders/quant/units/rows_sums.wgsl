@@ -4,7 +4,7 @@ struct W_Ahead { ab: W_Ab, cd: W_Cd }
 
 // The block of a thread, of TEAM blocks from `first` on.
 fn W_block(k: u32, first: u32, lid: u32) -> u32 {
-    return min(first + W_lane(lid % TEAM), (k >> 5u) - 1u); //~ apart
+    return min(first + W_lane(lid % TEAM), (k >> 5u) - 1u); //~ apart: sign, product, minimum, shift, off by one
 }
 
 // The first rows, from r on, of the blocks `first`...
@@ -26,7 +26,7 @@ fn W_add(held: Held, loaded: W_Ahead, r0: u32, final_row: u32, count: u32, to: u
         // Loads the next rows, or the first rows of the next blocks.
         let ends = r + step >= count;
         let next = r0 + select(r + step, 0u, ends);
-        let there = select(block, W_block(k, first + TEAM, lid), ends); //~ apart
+        let there = select(block, W_block(k, first + TEAM, lid), ends); //~ apart: sign, arms swapped
         let now = ab;
         if (pairs) { //~ twice: guard dropped
             ab = W_ab(next, final_row, k, there, lid);
@@ -60,7 +60,7 @@ fn W_hold(t0: u32, last: u32, k: u32, first: u32, lid: u32) -> Held {
 fn W_rows8(t0: u32, last: u32, r0: u32, final_row: u32, count: u32, k: u32, lid: u32) {
     let blocks = k >> 5u;
     var ahead = W_ahead(r0, final_row, k, 0u, lid); //~ apart: off by one
-    for (var first = 0u; first < blocks; first += TEAM) { //~ empty: comparison
+    for (var first = 0u; first < blocks; first += TEAM) {
         let held = W_hold(t0, last, k, first, lid);
         ahead = W_add(held, ahead, r0, final_row, count, 0u, k, first, lid);
     }

@@ -46,7 +46,7 @@ fn W_tile64(r0: u32, tile: u32, which: u32, lid: u32, subgroup: u32) {
         }
         // Runs once. Drivers do not know that, so they do not unroll the outer loop. The unrolled
         // code would no longer fit the instruction cache.
-        for (var once = 0u; once < min(k, 1u); once++) { //~ free
+        for (var once = 0u; once < min(k, 1u); once++) { //~ free: comparison, off by one
             subgroupBarrier(); //~ hint: barrier dropped
         }
         let early = W_slabs_of(first, last, false, tile);
@@ -56,14 +56,14 @@ fn W_tile64(r0: u32, tile: u32, which: u32, lid: u32, subgroup: u32) {
         let d = W_ready(held.d, unit, live);
         W_stage(to, a, b, unit, false);
         sums_0 = multiply(early, base, sums_0);
-        if (GROUPS > 1u) { //~ surplus
+        if (GROUPS > 1u) { //~ surplus: comparison, guard dropped
             W_stage(to, c, d, unit, false);
             sums_1 = multiply(early, base, sums_1);
         }
         let late = W_slabs_of(first, last, true, tile);
         W_stage(to, a, b, unit, true);
         sums_0 = multiply(late, base, sums_0);
-        if (GROUPS > 1u) { //~ surplus
+        if (GROUPS > 1u) { //~ surplus: comparison, guard dropped
             W_stage(to, c, d, unit, true);
             if (AHEAD) { //~ twice: guard dropped
                 held = W_four_of(rows, k, min(first + UNITS * PARTS + lane, last), which);

@@ -28,12 +28,12 @@ fn strip_keys(base: u32, n: u32, lid: u32) -> vec2<u32> {
 // order, without NaN; k <= MOST. Returns their number, which is uniform. If it is more than ROOM,
 // the list is incomplete and not sorted. It is less than k only if the row has no more elements.
 fn list_largest(base: u32, n: u32, k: u32, strip: vec2<u32>, lid: u32) -> u32 {
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         found_bound = NAN_KEY;
         atomicStore(&found_slots, 0u);
     }
     // All elements of a short row are listed.
-    if (n > WG) { //~ list: comparison, guard dropped
+    if (n > WG) {
         rank_strips(k, strip, lid);
     }
     workgroupBarrier();
@@ -48,7 +48,7 @@ fn list_largest(base: u32, n: u32, k: u32, strip: vec2<u32>, lid: u32) -> u32 {
         }
     }
     workgroupBarrier();
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         found_count = atomicLoad(&found_slots);
     }
     let count = workgroupUniformLoad(&found_count);
@@ -68,7 +68,7 @@ fn rank_strips(k: u32, strip: vec2<u32>, lid: u32) {
     var rank = vec2<u32>(0u);
     for (var i = 0u; i < WG; i++) { //~ list: comparison, off by one
         let x = vec2<u32>(best_scratch[i].x, 2u * i); //~ list: off by one
-        let y = vec2<u32>(best_scratch[i].y, 2u * i + 1u); //~ list
+        let y = vec2<u32>(best_scratch[i].y, 2u * i + 1u); //~ list: component, off by one
         rank.x += u32(precedes(x, mine_x)) + u32(precedes(y, mine_x)); //~ list: sign
         rank.y += u32(precedes(x, mine_y)) + u32(precedes(y, mine_y)); //~ list: sign
     }

@@ -22,7 +22,7 @@ fn strip_bound(row: u32, k: u32, lid: u32) -> u32 {
     var key = 0u;
     var rank = k;
     for (var shift = 28u; shift >= ROUNDED; shift -= 4u) { //~ list: off by one
-        if (lid < 16u) { //~ surplus
+        if (lid < 16u) { //~ surplus: comparison, off by one, guard dropped
             atomicStore(&bins[lid], 0u);
         }
         workgroupBarrier();
@@ -54,11 +54,11 @@ fn strip_bound(row: u32, k: u32, lid: u32) -> u32 {
 // uniform. If it is more than ROOM, the list is incomplete and not sorted.
 fn list_from_strips(row: u32, base: u32, k: u32, lid: u32) -> u32 {
     let bound = max(strip_bound(row, k, lid), NAN_KEY + 1u); //~ list: minimum, off by one
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         atomicStore(&found_slots, 0u); //~ zeros: off by one
     }
-    for (var first = 0u; first < params.strips; first += WG) { //~ empty: comparison
-        if (lid == 0u) { //~ twice: off by one, guard dropped
+    for (var first = 0u; first < params.strips; first += WG) {
+        if (lid == 0u) {
             atomicStore(&chosen_slots, 0u);
         }
         workgroupBarrier();
@@ -70,7 +70,7 @@ fn list_from_strips(row: u32, base: u32, k: u32, lid: u32) -> u32 {
         list_chosen(base, bound, lid);
         workgroupBarrier();
     }
-    if (lid == 0u) { //~ twice: off by one, guard dropped
+    if (lid == 0u) {
         found_count = atomicLoad(&found_slots);
     }
     let count = workgroupUniformLoad(&found_count);
@@ -98,7 +98,7 @@ fn list_chosen(base: u32, bound: u32, lid: u32) {
 // The index in the row of element e of the chosen strips, or params.vocab past their last element.
 fn element(e: u32, count: u32) -> u32 {
     let width = LANES * params.per_thread;
-    let s = best_scratch[min(e, count - 1u) / width].x; //~ dropped: sign; rounded: off by one
+    let s = best_scratch[min(e, count - 1u) / width].x; //~ rounded: off by one
     let slice = s / (WG / LANES);
     let turn = slice * params.per_thread + e % width / LANES;
     return select(params.vocab, turn * WG + s % (WG / LANES) * LANES + e % LANES, e < count);

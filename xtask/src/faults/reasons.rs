@@ -20,6 +20,8 @@ pub enum Holds {
     Narrow,
     /// Always assumed: the fault is not planted.
     Unplanted,
+    /// Nowhere: a case finds the fault, though a pattern of `patterns.rs` holds for its line.
+    Never,
 }
 
 const fn always(tag: &'static str, why: &'static str) -> Reason {
@@ -60,6 +62,7 @@ const REASONS: &[Reason] = &[
     chance("race", "Several threads write one place, and chance decides whose value stays."),
     chance("rare", "Only few cases take the path on which the barrier matters."),
     always("rounded", "The number is rounded down to a whole unit, which one more does not change."),
+    Reason { tag: "seen", why: "A case finds the fault, unlike in other lines of this form.", holds: Holds::Never },
     always("small", "The difference is too small to show in the result."),
     always("surplus", "Nothing reads the results of threads, heads or columns beyond their number."),
     always("synced", "Every caller has another barrier before it writes the memory again."),

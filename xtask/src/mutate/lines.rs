@@ -129,8 +129,8 @@ struct User<'a> {
     further: Box<dyn Iterator<Item = Case> + 'a>,
 }
 
-/// The hash of what decides the outcome of a file: its faults, their excuses, and the kernels that
-/// contain it with their cases. Comments decide nothing, and excuses of other files neither.
+/// The hash of what decides the outcome of a file: its faults, each with its excuse, and the kernels
+/// that contain it with their cases. Comments decide nothing, and excuses of other files neither.
 pub fn hash(
     path: &str,
     text: &str,
@@ -139,11 +139,10 @@ pub fn hash(
 ) -> anyhow::Result<String> {
     let mut digest = Digest::default();
     digest.add(&shaders.cases.to_le_bytes());
-    faults::of(text).iter().for_each(|fault| digest.add(fault.after.as_bytes()));
-    let lines: Vec<&str> = text.lines().collect();
-    for (line, excuse) in Excuses::of(path, text)?.lines() {
-        digest.add(faults::code(lines.get(line).unwrap_or(&"")).as_bytes());
-        digest.add(excuse.as_bytes());
+    let excuses = Excuses::of(path, text)?;
+    for fault in faults::of(text) {
+        digest.add(fault.after.as_bytes());
+        digest.add(excuses.name(&fault).as_bytes());
     }
     shaders.found.iter().for_each(|Found { of, .. }| digest.shader(&of.target, &of.source, cases));
     Ok(digest.text())
