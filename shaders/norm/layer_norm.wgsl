@@ -18,9 +18,9 @@ fn layer_norm(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) ext
         return;
     }
     let base = row * params.dim;
-    let of = layer_norm_row(base, lid);
+    let norm = layer_norm_row(base, lid);
     for (var d = lid; d < params.dim; d += WG) {
-        var v = layer_norm_element(of, x[base + d]);
+        var v = layer_norm_element(norm, x[base + d]);
         if (params.has_weight == 1u) {
             v *= w[d];
         }

@@ -22,18 +22,18 @@ fn layer_norm_backward(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
         return;
     }
     let base = row * params.dim;
-    let of = layer_norm_row(base, lid);
+    let norm = layer_norm_row(base, lid);
     var sum = 0.0;
     var products = 0.0;
     for (var d = lid; d < params.dim; d += WG) {
         let g = weighted(base, d);
         sum += g;
-        products += g * layer_norm_element(of, x[base + d]);
+        products += g * layer_norm_element(norm, x[base + d]);
     }
     let mean = reduce_add(sum, lid) / f32(params.dim);
     let along = reduce_add(products, lid) / f32(params.dim);
     for (var d = lid; d < params.dim; d += WG) {
-        let n = layer_norm_element(of, x[base + d]);
-        dx[base + d] = of.scale * of.unit * (weighted(base, d) - mean - n * along);
+        let n = layer_norm_element(norm, x[base + d]);
+        dx[base + d] = norm.scale * norm.unit * (weighted(base, d) - mean - n * along);
     }
 }
