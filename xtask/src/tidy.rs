@@ -7,6 +7,7 @@ use std::process::Command;
 
 mod ci;
 mod circles;
+pub mod fields;
 mod messages;
 mod pieces;
 mod prose;
