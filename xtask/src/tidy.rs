@@ -5,6 +5,7 @@ use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::process::Command;
 
+mod cards;
 mod ci;
 mod circles;
 pub mod fields;
@@ -103,6 +104,7 @@ pub fn run() -> anyhow::Result<bool> {
     pieces::pieces(&files, &mut found);
     prose::prose(&files, &mut found);
     ci::ci(&files, &mut found);
+    cards::cards(&files, &mut found);
     for finding in &found {
         eprintln!("{finding}");
     }

@@ -75,9 +75,9 @@ pub fn case(g: &mut Gen) -> Case {
 mod tests {
     use super::*;
     use crate::Recorder;
-    use crate::attention::fused::TURN_KEYS;
     use crate::caps::Caps;
     use crate::caps::table::Table;
+    use crate::caps::table::measured::TURN_KEYS;
     use crate::graph::tensor::Counts;
     use crate::graph::tensor::{Lead, Shape, Weight};
     use crate::kernel::dispatch::When;

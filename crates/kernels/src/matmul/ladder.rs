@@ -90,7 +90,7 @@ pub static LADDER: [Rung; 6] = [
             rounds == Rounds::Freely && rows <= caps.table.q8_rows && matmul_vec_q8::serves(w)
         },
         lower: matmul_rows8::lower,
-        beats: "up to the table's `q8_rows`; 8 rows of 4096 x 12288 take 36 us, in tiles of 16 rows 35, 32 rows 123 (NVIDIA H200)",
+        beats: "up to the table's `q8_rows`; 8 rows of 4096 x 12288 take 36 us, in tiles of 16 rows 35, 32 rows 123",
     },
     Rung {
         kernel: &matmul_tile64::MATMUL_TILE64,
@@ -103,7 +103,7 @@ pub static LADDER: [Rung; 6] = [
             rounds == Rounds::Freely && caps.cooperative && matmul_tile64::serves(w, rows, caps)
         },
         lower: matmul_tile64::lower,
-        beats: "up to the table's `tile64_rows`; 32 rows of 4096 x 12288 take 44 us, in tiles of 128 rows 127 (NVIDIA H200)",
+        beats: "up to the table's `tile64_rows`; 32 rows of 4096 x 12288 take 44 us, in tiles of 128 rows 127",
     },
     Rung {
         kernel: &matmul_tile128::MATMUL_TILE128_GROUPS,
@@ -115,7 +115,7 @@ pub static LADDER: [Rung; 6] = [
             rounds != Rounds::Never && caps.cooperative && rows >= TILE128_ROWS && matmul_tile128::serves(w)
         },
         lower: matmul_tile128::lower,
-        beats: "tiles of 128 rows through tensor cores: 2048 rows of 4096 x 4096 multiply at 229 TFLOP/s (NVIDIA H200)",
+        beats: "tiles of 128 rows through tensor cores: 2048 rows of 4096 x 4096 multiply at 229 TFLOP/s",
     },
     Rung {
         kernel: &matmul_vec::MATMUL_VEC,

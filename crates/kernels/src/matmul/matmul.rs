@@ -1,6 +1,7 @@
 //! Product of rows with a weight matrix.
 
 use super::product::Product;
+use crate::caps::table::measured::MATMUL_MANY_TILES;
 use crate::elementwise::add::{Add, add};
 use crate::elementwise::dropout::{Dropout, dropout};
 use crate::elementwise::scale::{Scale, scale};
@@ -107,15 +108,6 @@ kernel! {
 /// Rows of activations and of weights per workgroup.
 pub(crate) const TILE: u32 = 64;
 
-/// Tiles of a dispatch, for each of the table's `workgroups`, from which on a tile has 64 threads
-/// with 8 x 8 results each, in place of 256 with 4 x 4. Fewer tiles leave a device with too few
-/// threads.
-///
-/// Measured on an NVIDIA H200 (table: 128), weights of 4096 x 4096, microseconds with 4 x 4 and
-/// 8 x 8: 64 tiles of Q4_K 226 and 327; 512 tiles of Q4_K 718 and 557, of Q6_K 757 and 568, of F16
-/// 908 and 563, of F32 915 and 511; 2,048 tiles of Q4_K 2,730 and 2,194.
-const MANY: u32 = 4;
-
 /// The dispatches of a product of several rows, one for each part of the weight.
 pub(crate) fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
     let Weight { ty, rows: n, cols: k, .. } = op.w;
@@ -127,7 +119,8 @@ pub(crate) fn lower(op: &Product, cx: &Lower<'_>) -> Vec<Dispatch> {
         let params = Params { k, n, rows, row_base: range.start, row_count: range.len() as u32, has_bias };
         let across = (range.len() as u32).div_ceil(TILE);
         let [few, many] = if k % 4 == 0 { [&QUADS, &MANY_QUADS] } else { [&TAIL, &MANY_TAIL] };
-        let variant = if across * rows.div_ceil(TILE) < MANY * cx.caps.table.workgroups { few } else { many };
+        let variant =
+            if across * rows.div_ceil(TILE) < MATMUL_MANY_TILES * cx.caps.table.workgroups { few } else { many };
         bind.dispatch(variant, params, Grid::Tiles { lead: op.x.shape, tile: TILE, x: across })
     };
     parts(cx.caps, ty, n, k).into_iter().enumerate().map(one).collect()

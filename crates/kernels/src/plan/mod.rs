@@ -11,8 +11,9 @@ mod specialize;
 
 use crate::attention::attention_flash::AttentionFlash;
 use crate::attention::attention_merge::{AttentionMerge, Form};
-use crate::attention::fused::{AttentionTurn, Rows, TURN_KEYS};
+use crate::attention::fused::{AttentionTurn, Rows};
 use crate::caps::Caps;
+use crate::caps::table::measured::TURN_KEYS;
 use crate::error::Error;
 use crate::graph::operation::{Operation, Work};
 use crate::graph::record::{self, Origin, Phase, Recorder, RopeTable, Stage};
