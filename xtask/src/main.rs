@@ -42,7 +42,11 @@ enum Command {
     /// Write every composed kernel and its SPIR-V, to compare two commits
     Shaders(dump::Args),
     /// Check file layout, dependencies and the other rules of this project
-    Tidy,
+    Tidy {
+        /// Check only that a new field of `Attend` compiles nowhere in attention; takes a minute
+        #[arg(long)]
+        fields: bool,
+    },
     /// Write docs/contracts.md from the kernels
     Contracts {
         /// Write nothing; fail if the file is not up to date
@@ -74,7 +78,8 @@ fn main() -> anyhow::Result<ExitCode> {
     let holds = match Args::parse().command {
         Command::VerifyShaders(args) => verify::run(&args)?,
         Command::Shaders(args) => dump::run(&args).map(|()| true)?,
-        Command::Tidy => tidy::run()?,
+        Command::Tidy { fields: false } => tidy::run()?,
+        Command::Tidy { fields: true } => tidy::fields::run()?,
         Command::Contracts { check } => contracts::run(check)?,
         Command::Map { check } => map::run(check)?,
         Command::Packages => packages::run().map(|()| true)?,

@@ -27,15 +27,7 @@ const EXAMPLES: &str = "facts.jsonl";
 /// Packages the crates, and builds and runs the examples of each README in a project that depends
 /// on the unpacked package and on nothing else.
 pub fn run() -> Result<()> {
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from).join("packages");
-    // Outside the workspace. A checkout always takes the same folder, so that cargo can reuse it.
-    let mut checkout = DefaultHasher::new();
-    root().hash(&mut checkout);
-    let folder = env::temp_dir().join(format!("weft-packages-{:x}", checkout.finish()));
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
-    }
-    fs::create_dir_all(&folder)?;
+    let (target, folder) = (target("packages"), empty_folder("packages")?);
     package(&target)?;
     let version = version()?;
     for name in CRATES {
@@ -61,6 +53,24 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
+/// The folder of what a command builds.
+pub fn target(command: &str) -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from).join(command)
+}
+
+/// An empty folder outside the workspace. A command in a checkout always takes the same folder, so
+/// that cargo can reuse what it built.
+pub fn empty_folder(command: &str) -> Result<PathBuf> {
+    let mut checkout = DefaultHasher::new();
+    root().hash(&mut checkout);
+    let folder = env::temp_dir().join(format!("weft-{command}-{:x}", checkout.finish()));
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
 /// Writes the packages to `target`/package.
 fn package(target: &Path) -> Result<()> {
     let mut cargo = cargo(target);
@@ -72,7 +82,7 @@ fn package(target: &Path) -> Result<()> {
 }
 
 /// Cargo without network: the workspace has been built, so its dependencies are on this machine.
-fn cargo(target: &Path) -> Command {
+pub fn cargo(target: &Path) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.env("CARGO_TARGET_DIR", target).env("CARGO_NET_OFFLINE", "true");
     // Nothing here is debugged or built again from parts.

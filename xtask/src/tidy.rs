@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+mod cards;
 mod ci;
 mod circles;
 mod declarations;
+pub mod fields;
 mod files;
 mod messages;
 mod pieces;
@@ -13,8 +15,8 @@ mod public;
 #[cfg(test)]
 mod tests;
 
-use files::{Files, files};
 use crate::workspace::FAMILIES;
+use files::{Files, files};
 
 /// The largest number of lines of a file, for .rs and .wgsl.
 const MAX_RUST: usize = 500;
@@ -102,6 +104,7 @@ pub fn run() -> anyhow::Result<bool> {
     declarations::check(&files, &mut found);
     prose::prose(&files, &mut found);
     ci::ci(&files, &mut found);
+    cards::cards(&files, &mut found);
     for finding in &found {
         eprintln!("{finding}");
     }

@@ -93,6 +93,19 @@ fn minutes_of_the_run_of_everything_and_its_tests() {
 }
 
 #[test]
+fn cards_outside_the_table_and_constants_without_one() {
+    let count = |path: &str, text: &str| findings(cards::cards, &[(path, text)]);
+    let measured = "// 5 us (NVIDIA H200).\n";
+    assert_eq!(count("crates/kernels/src/caps/table.rs", measured), 0);
+    assert_eq!(count("crates/kernels/tests/run.rs", measured), 0);
+    assert_eq!(count("crates/model/src/plans.rs", measured), 1);
+    let constant =
+        |comment: &str| count("crates/kernels/src/caps/table/a.rs", &format!("{comment}pub const A: u32 = 1;\n"));
+    assert_eq!(constant("/// A.\n///\n/// Unit: rows. Card: NVIDIA H100.\n"), 0);
+    assert_eq!(constant("/// Unit: rows. Card: NVIDIA H100.\npub type B = u32;\n\n    /// A. Unit: rows.\n    "), 1);
+}
+
+#[test]
 fn dependencies_to_the_right() {
     let manifests = |kernels: &'static str| {
         let mut all = ORDER

@@ -171,12 +171,13 @@ impl Attention {
         round: impl Fn(&mut [f32]),
         attend: impl Fn(&AttentionSpec, usize, &[f32], &[f32], &[f32], Range<usize>, &mut [f32]) + Sync,
     ) {
+        let Attend { mask, scale, softcap } = self.attend;
         let spec = AttentionSpec {
             heads: self.q.shape.heads as usize,
             kv_heads: self.kv_heads as usize,
             head_dim: self.q.shape.dim as usize,
-            scale: f64::from(self.attend.scale),
-            softcap: self.attend.softcap.map(f64::from),
+            scale: f64::from(scale),
+            softcap: softcap.map(f64::from),
         };
         // For every row: its sequence or the first row of its document, and the keys that it sees
         // there.
@@ -186,14 +187,12 @@ impl Attention {
         });
         let first = |t: usize| if matches!(self.keys, Keys::Step { .. }) { of[t] as usize } else { 0 };
         let (positions, ends) = (host.u32(self.positions), host.u32(self.ends));
-        let bidirectional = self.attend.mask == Mask::Bidirectional;
+        let bidirectional = mask == Mask::Bidirectional;
         let visible: Vec<(u32, Range<usize>)> = (0..positions.len())
             .map(|t| {
                 let end = ends[t] as usize + usize::from(!bidirectional);
-                let range = self
-                    .attend
-                    .mask
-                    .visible((positions[t] as usize).saturating_sub(first(t)), end.saturating_sub(first(t)));
+                let range =
+                    mask.visible((positions[t] as usize).saturating_sub(first(t)), end.saturating_sub(first(t)));
                 (of[t], range.start + first(t)..range.end + first(t))
             })
             .collect();

@@ -1,12 +1,15 @@
 //! Derivatives of attention by its keys and values.
 
+use super::attention::Attend;
 use super::attention_lse::Attended;
+use super::fused::window;
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::Tensor;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
 use crate::platform::in_parallel;
+use cpu_ref::Mask;
 
 kernel! {
     ATTENTION_BACKWARD_KV: "attention_backward_kv",
@@ -61,12 +64,21 @@ impl Operation for AttentionBackwardKv {
 
 impl Lowering for AttentionBackwardKv {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
-        let [q, k, v, spans] = [self.of.q, self.of.k, self.of.v, self.of.spans].map(Into::into);
-        let [heads, kv_heads, head_dim, rows, causal, window] = self.of.words();
-        let [scale, softcap] = self.of.factors();
-        let params = Params { heads, kv_heads, head_dim, rows, causal, window, scale, softcap };
+        let Attended { q, k, v, kv_heads, attend, spans, step_rows: _ } = self.of;
+        let Attend { mask, scale, softcap } = attend;
+        let params = Params {
+            heads: q.shape.heads,
+            kv_heads,
+            head_dim: q.shape.dim,
+            rows: q.shape.rows,
+            causal: u32::from(mask != Mask::Bidirectional),
+            window: window(mask),
+            scale,
+            softcap: softcap.unwrap_or(0.0),
+        };
+        let grid = Grid::PerRow { lead: k.shape, per_row: kv_heads };
+        let [q, k, v, spans] = [q, k, v, spans].map(Into::into);
         let [dy, stats, dk, dv] = [self.dy, self.stats, self.dk, self.dv].map(Into::into);
-        let grid = Grid::PerRow { lead: self.of.k.shape, per_row: kv_heads };
         vec![Bind { q, k, v, dy, stats, spans, dk, dv }.dispatch(params, grid)]
     }
 }

@@ -1,13 +1,16 @@
 //! Derivatives of attention by its keys and values, of many rows, through cooperative matrices
 //! (tensor cores).
 
+use super::attention::Attend;
 use super::attention_backward_kv::AttentionBackwardKv;
 use super::attention_lse::Attended;
+use super::fused::window;
 use super::tile32::{self, ByHead};
 use crate::caps::Caps;
 use crate::graph::tensor::Tensor;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower};
+use cpu_ref::Mask;
 
 kernel! {
     ATTENTION_BACKWARD_KV_FLASH: "attention_backward_kv_flash",
@@ -46,11 +49,19 @@ pub(crate) fn variant(of: &Attended, caps: &Caps) -> Option<&'static Variant> {
 /// The operation's dispatch, with `v` and `dy` in f16 divided by `scales`.
 pub(super) fn lower(op: &AttentionBackwardKv, [v_scales, dy_scales]: [Tensor; 2], cx: &Lower<'_>) -> Dispatch {
     let variant = variant(&op.of, cx.caps).expect("tiled for this device");
-    let [heads, kv_heads, _, _, causal, window] = op.of.words();
-    let [scale, softcap] = op.of.factors();
-    let [q, k, v, spans, step_rows] = [op.of.q, op.of.k, op.of.v, op.of.spans, op.of.step_rows].map(Into::into);
+    let Attended { q, k, v, kv_heads, attend, spans, step_rows } = op.of;
+    let Attend { mask, scale, softcap } = attend;
+    let params = Params {
+        heads: q.shape.heads,
+        kv_heads,
+        causal: u32::from(mask != Mask::Bidirectional),
+        window: window(mask),
+        scale,
+        softcap: softcap.unwrap_or(0.0),
+    };
+    let grid = Grid::Tiles { lead: k.shape, tile: KEYS, x: kv_heads };
+    let [q, k, v, spans, step_rows] = [q, k, v, spans, step_rows].map(Into::into);
     let [v_scales, dy, dy_scales, stats, dk, dv] = [v_scales, op.dy, dy_scales, op.stats, op.dk, op.dv].map(Into::into);
-    let grid = Grid::Tiles { lead: op.of.k.shape, tile: KEYS, x: kv_heads };
     let bind = Bind { q, k, v, v_scales, dy, dy_scales, stats, spans, step_rows, dk, dv };
-    bind.dispatch(variant, Params { heads, kv_heads, causal, window, scale, softcap }, grid)
+    bind.dispatch(variant, params, grid)
 }

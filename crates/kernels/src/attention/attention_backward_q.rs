@@ -1,12 +1,15 @@
 //! Derivative of attention by its queries.
 
+use super::attention::Attend;
 use super::attention_lse::Attended;
+use super::fused::window;
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::Tensor;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
 use crate::platform::in_parallel;
+use cpu_ref::Mask;
 
 kernel! {
     ATTENTION_BACKWARD_Q: "attention_backward_q",
@@ -57,12 +60,21 @@ impl Operation for AttentionBackwardQ {
 
 impl Lowering for AttentionBackwardQ {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
-        let [q, k, v, spans] = [self.of.q, self.of.k, self.of.v, self.of.spans].map(Into::into);
-        let [heads, kv_heads, head_dim, rows, causal, window] = self.of.words();
-        let [scale, softcap] = self.of.factors();
-        let params = Params { heads, kv_heads, head_dim, rows, causal, window, scale, softcap };
-        let bind = Bind { q, k, v, dy: self.dy.into(), stats: self.stats.into(), spans, dq: self.dq.into() };
-        vec![bind.dispatch(params, Grid::PerRow { lead: self.of.q.shape, per_row: heads })]
+        let Attended { q, k, v, kv_heads, attend, spans, step_rows: _ } = self.of;
+        let Attend { mask, scale, softcap } = attend;
+        let params = Params {
+            heads: q.shape.heads,
+            kv_heads,
+            head_dim: q.shape.dim,
+            rows: q.shape.rows,
+            causal: u32::from(mask != Mask::Bidirectional),
+            window: window(mask),
+            scale,
+            softcap: softcap.unwrap_or(0.0),
+        };
+        let grid = Grid::PerRow { lead: q.shape, per_row: q.shape.heads };
+        let [q, k, v, dy, stats, spans, dq] = [q, k, v, self.dy, self.stats, spans, self.dq].map(Into::into);
+        vec![Bind { q, k, v, dy, stats, spans, dq }.dispatch(params, grid)]
     }
 }
 

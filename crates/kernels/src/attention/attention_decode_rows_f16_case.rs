@@ -75,9 +75,9 @@ pub fn case(g: &mut Gen) -> Case {
 mod tests {
     use super::*;
     use crate::Recorder;
-    use crate::attention::fused::NEAR_KEYS;
     use crate::caps::Caps;
     use crate::caps::table::Table;
+    use crate::caps::table::measured::DEEP_KEYS;
     use crate::graph::tensor::Counts;
     use crate::graph::tensor::{Lead, Shape, Weight};
     use crate::kernel::dispatch::When;
@@ -125,16 +125,16 @@ mod tests {
                 KvType::F16 => ("attention_merge_parts_f16", None),
                 _ => ("attention_merge_parts", Some(("pack_f16", around))),
             };
-            let tiles = [("attention_flash_128_parts", When::Deep(NEAR_KEYS)), (merge, When::Deep(NEAR_KEYS))];
+            let tiles = [("attention_flash_128_parts", When::Deep(DEEP_KEYS)), (merge, When::Deep(DEEP_KEYS))];
             let rows = [("norm_rope_heads", around), ("attention_split_4", rows), (merge, rows)];
             rows.into_iter().chain(tiles).chain(pack).chain([product]).collect::<Vec<_>>()
         };
-        let far = others(When::far(2048), When::Far { near: 2048, deep: NEAR_KEYS }, KvType::F16);
+        let far = others(When::far(2048), When::Far { near: 2048, deep: DEEP_KEYS }, KvType::F16);
         assert_eq!(
             kernels(&CAPS, 32, KvType::F16),
             [vec![("attention_decode_rows_f16_4", When::Near(2048))], far].concat()
         );
-        let apart = |values| others(When::Always, When::Far { near: 0, deep: NEAR_KEYS }, values);
+        let apart = |values| others(When::Always, When::Far { near: 0, deep: DEEP_KEYS }, values);
         assert_eq!(kernels(&CAPS, 32, KvType::Q8_0), apart(KvType::Q8_0));
         assert_eq!(kernels(&Caps { max_storage_buffers: 11, ..CAPS }, 32, KvType::F16), apart(KvType::F16));
     }

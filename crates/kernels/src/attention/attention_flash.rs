@@ -21,7 +21,7 @@ kernel! {
     params: Params {
         heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, scale: f32, softcap: f32
     },
-    // With them 512 rows of heads of 128 after 16,384 keys take 6% less time (NVIDIA H200).
+    // With them 512 rows of heads of 128 after 16,384 keys take 6% less time.
     constants: [heads, kv_heads, causal, window, splits, scale, softcap],
     bindings: Bind { q: Read, positions: Read, ends: Read, sequences: Read, k_state: Kv(Read), v_state: Kv(Read), y: Write },
     cpu: cpu_ref::attention_flash,
@@ -47,7 +47,7 @@ kernel! {
             keys: choose ["attention/pieces/flash_whole.wgsl"],
         },
         // One step of f16 in a score moves one element of a row of 512 by 16.9 times the RMS that
-        // the bound allows (64 cases on an NVIDIA H100).
+        // the bound allows (64 cases).
         HEAD_512: "attention_flash_512" needs { threads: 256, workgroup_bytes: 40456 } peak 20.0 {
             head: vary { HEAD: 512, QUERIES: 64, BAND: 32, SLICE: 128, KEYS: 16, GAP: 1, EARLY: 0 },
             keys: choose ["attention/pieces/flash_whole.wgsl"],

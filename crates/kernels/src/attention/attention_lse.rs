@@ -1,6 +1,7 @@
 //! The logarithm of each row's sum of exponentials in attention, which its derivatives read.
 
 use super::attention::{Attend, Attention, Keys};
+use super::fused::window;
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
 use crate::graph::record::Recorder;
@@ -49,14 +50,15 @@ impl Attended {
         Self { q: attention.q, k, v, kv_heads: attention.kv_heads, attend: attention.attend, spans, step_rows }
     }
 
-    /// The shape and scalars, for oracles.
+    /// The shape and scalars, for oracles. [`Attended::seen`] has the mask.
     pub(super) fn spec(&self) -> AttentionSpec {
+        let Attend { mask: _, scale, softcap } = self.attend;
         AttentionSpec {
             heads: self.q.shape.heads as usize,
             kv_heads: self.kv_heads as usize,
             head_dim: self.q.shape.dim as usize,
-            scale: f64::from(self.attend.scale),
-            softcap: self.attend.softcap.map(f64::from),
+            scale: f64::from(scale),
+            softcap: softcap.map(f64::from),
         }
     }
 
@@ -69,18 +71,6 @@ impl Attended {
             range.start + first..range.end + first
         };
         spans.chunks_exact(3).enumerate().map(seen).collect()
-    }
-
-    /// The params of all kernels over it: heads, kv_heads, head_dim, rows, causal, window.
-    pub(crate) fn words(&self) -> [u32; 6] {
-        let (mask, shape) = (self.attend.mask, self.q.shape);
-        let window = if let Mask::Window(n) = mask { n as u32 } else { 0 };
-        [shape.heads, self.kv_heads, shape.dim, shape.rows, u32::from(mask != Mask::Bidirectional), window]
-    }
-
-    /// Further params of all kernels over it: scale, and softcap or 0.
-    pub(crate) fn factors(&self) -> [f32; 2] {
-        [self.attend.scale, self.attend.softcap.unwrap_or(0.0)]
     }
 }
 
@@ -109,12 +99,20 @@ impl Operation for AttentionLse {
 
 impl Lowering for AttentionLse {
     fn lower(&self, _: &Lower<'_>) -> Vec<Dispatch> {
-        let [q, k, spans, y] = [self.of.q, self.of.k, self.of.spans, self.y].map(Into::into);
-        let grid = Grid::PerRow { lead: self.of.q.shape, per_row: self.of.q.shape.heads };
-        let [heads, kv_heads, head_dim, rows, causal, window] = self.of.words();
-        let [scale, softcap] = self.of.factors();
-        let params = Params { heads, kv_heads, head_dim, rows, causal, window, scale, softcap };
-        vec![Bind { q, k, spans, y }.dispatch(params, grid)]
+        let Attended { q, k, v: _, kv_heads, attend, spans, step_rows: _ } = self.of;
+        let Attend { mask, scale, softcap } = attend;
+        let params = Params {
+            heads: q.shape.heads,
+            kv_heads,
+            head_dim: q.shape.dim,
+            rows: q.shape.rows,
+            causal: u32::from(mask != Mask::Bidirectional),
+            window: window(mask),
+            scale,
+            softcap: softcap.unwrap_or(0.0),
+        };
+        let bind = Bind { q: q.into(), k: k.into(), spans: spans.into(), y: self.y.into() };
+        vec![bind.dispatch(params, Grid::PerRow { lead: q.shape, per_row: q.shape.heads })]
     }
 }
 

@@ -1,11 +1,14 @@
 //! The log-sum-exp of attention's scores, of many rows, through cooperative matrices (tensor
 //! cores).
 
+use super::attention::Attend;
 use super::attention_lse::{Attended, AttentionLse};
+use super::fused::window;
 use super::tile32::{self, ByHead, QUERIES};
 use crate::caps::Caps;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower};
+use cpu_ref::Mask;
 
 kernel! {
     ATTENTION_LSE_FLASH: "attention_lse_flash",
@@ -37,10 +40,17 @@ pub(crate) fn variant(of: &Attended, caps: &Caps) -> Option<&'static Variant> {
 /// The operation's dispatch.
 pub(super) fn lower(op: &AttentionLse, cx: &Lower<'_>) -> Dispatch {
     let variant = variant(&op.of, cx.caps).expect("tiled for this device");
-    let Attended { q, k, kv_heads, spans, step_rows, .. } = op.of;
-    let [heads, _, _, _, causal, window] = op.of.words();
-    let [scale, softcap] = op.of.factors();
+    let Attended { q, k, v: _, kv_heads, attend, spans, step_rows } = op.of;
+    let Attend { mask, scale, softcap } = attend;
+    let params = Params {
+        heads: q.shape.heads,
+        kv_heads,
+        causal: u32::from(mask != Mask::Bidirectional),
+        window: window(mask),
+        scale,
+        softcap: softcap.unwrap_or(0.0),
+    };
     let bind = Bind { q: q.into(), k: k.into(), spans: spans.into(), step_rows: step_rows.into(), y: op.y.into() };
-    let grid = Grid::Tiles { lead: q.shape, tile: QUERIES / (heads / kv_heads), x: kv_heads };
-    bind.dispatch(variant, Params { heads, kv_heads, causal, window, scale, softcap }, grid)
+    let grid = Grid::Tiles { lead: q.shape, tile: QUERIES / (q.shape.heads / kv_heads), x: kv_heads };
+    bind.dispatch(variant, params, grid)
 }

@@ -1,6 +1,6 @@
 //! Split attention of one row for heads of 128 with shared keys: all scores first, then the values.
 
-use super::attention::Cached;
+use super::attention::{Attend, Cached};
 use super::attention_split::{ATTENTION_SPLIT, dispatch};
 use super::fused::Problem;
 use crate::kernel::Variant;
@@ -25,6 +25,8 @@ kernel! {
 /// The variant for this attention, and the heads that a workgroup takes together. The number
 /// divides the group of heads that share keys.
 pub(super) fn variant(of: &Cached) -> Option<(&'static Variant, u32)> {
+    // The dispatch has all of them as params.
+    let Attend { mask: _, scale: _, softcap: _ } = of.attend;
     let (shape, group) = (of.q.shape, of.q.shape.heads / of.kv_heads);
     match (shape.rows, shape.dim) {
         (1, 128) if group.is_multiple_of(4) => Some((&HEADS_4, 4)),

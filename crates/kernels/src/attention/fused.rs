@@ -74,9 +74,6 @@ pub struct FlashParts {
     pub partial: Tensor,
 }
 
-/// Context length from which rows of a sequence take the tiles of [`AttentionByLength`].
-pub(crate) const NEAR_KEYS: u32 = 512;
-
 /// scales, halves = the attention in f16, of rows that are each of another sequence.
 #[derive(Clone, Debug)]
 pub struct AttentionDecodeRowsF16 {

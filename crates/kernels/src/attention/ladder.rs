@@ -4,7 +4,7 @@
 use super::attention::{self, Attention};
 use super::attention_merge::AttentionMerge;
 use super::fused::{
-    AttentionByLength, AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, Heads, NEAR_KEYS, Problem, Rows, window,
+    AttentionByLength, AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, Heads, Problem, Rows, window,
 };
 use super::{
     attention_decode, attention_decode_128, attention_decode_256, attention_decode_rows, attention_decode_rows_f16,
@@ -12,6 +12,7 @@ use super::{
     attention_split_512, attention_tile,
 };
 use crate::caps::Caps;
+use crate::caps::table::measured::DEEP_KEYS;
 use crate::graph::tensor::{Counts, Shape};
 use crate::kernel::Kernel;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering, When};
@@ -35,10 +36,7 @@ pub struct Rung {
 }
 
 /// [`Rung::reach`] for several rows, each of another sequence: more rows fill a device sooner.
-///
-/// Measured with Qwen3-8B on an NVIDIA H200, a layer of 8 rows as one kernel and as three: 17.5 and
-/// 27.0 us at 512 keys, 25.9 and 33.8 at 1024, 39.8 and 43.4 at 1900. The operations before and
-/// after cost as much for 2 rows as for 8.
+/// [`Table::usual`](crate::Table::usual) has the measurement.
 fn of_rows(q: Shape, keys: u32) -> u32 {
     keys.saturating_mul(q.rows + 1).div_ceil(2).min(attention_decode::KEYS)
 }
@@ -51,56 +49,56 @@ pub static LADDER: [Rung; 13] = [
         take: attention_decode_rows::take,
         domain: "few keys, at least 2 rows of separate sequences, heads of 128 that rotate as a whole; 8 bits",
         reach: Some(of_rows),
-        beats: "17.5 us as one kernel for 8 rows of 32 heads of 128 over 512 keys; three kernels take 27.0 us (NVIDIA H200)",
+        beats: "17.5 us as one kernel for 8 rows of 32 heads of 128 over 512 keys; three kernels take 27.0 us",
     },
     Rung {
         kernel: &attention_decode_128::ATTENTION_DECODE_128,
         take: attention_decode_128::take,
         domain: "few keys, one row, heads of 128 that rotate as a whole; 8 bits or f32",
         reach: Some(|q, keys| attention_decode::reach(q.dim, keys)),
-        beats: "no barrier before the join: 32 threads share a key; 10.5 to 7.7 us per layer of Qwen3-8B, 7.7 to 5.8 of 0.6B (NVIDIA H200)",
+        beats: "no barrier before the join: 32 threads share a key; 10.5 to 7.7 us per layer of Qwen3-8B, 7.7 to 5.8 of 0.6B",
     },
     Rung {
         kernel: &attention_decode_256::ATTENTION_DECODE_256,
         take: attention_decode_256::take,
         domain: "few keys, one row, heads of 256 or 512 that rotate as a whole; 8 bits or f32",
         reach: Some(|q, keys| attention_decode_256::reach(q.dim, keys)),
-        beats: "a workgroup computes 64 elements of a head from all scores: 11.1 to 7.3 us a layer of Gemma 4 E2B (NVIDIA H200)",
+        beats: "a workgroup computes 64 elements of a head from all scores: 11.1 to 7.3 us a layer of Gemma 4 E2B",
     },
     Rung {
         kernel: &attention_decode::ATTENTION_DECODE,
         take: attention_decode::take,
         domain: "few keys, one row, heads of 32 to 512; 8 bits or f32",
         reach: Some(|q, keys| attention_decode::reach(q.dim, keys)),
-        beats: "7.2 us as one kernel at 128 keys of 8 heads of 128; heads, parts and join take 14; equal at about 600 keys (NVIDIA H200)",
+        beats: "7.2 us as one kernel at 128 keys of 8 heads of 128; heads, parts and join take 14; equal at about 600 keys",
     },
     Rung {
         kernel: &attention_decode_rows_f16::ATTENTION_DECODE_ROWS_F16,
         take: attention_decode_rows_f16::take,
         domain: "few keys, rows of separate sequences, heads of 128 that rotate as a whole; f16",
         reach: Some(of_rows),
-        beats: "27 us as one kernel for 32 rows over 512 keys; five kernels take 46 us (NVIDIA H200)",
+        beats: "27 us as one kernel for 32 rows over 512 keys; five kernels take 46 us",
     },
     Rung {
         kernel: &attention_decode_window::ATTENTION_DECODE_WINDOW,
         take: attention_decode_window::take,
         domain: "a window in parts, one row, heads of 256 that rotate as a whole; a product joins the parts",
         reach: None,
-        beats: "a window of 512 keys takes 5.9 us in 8 parts, plus 1 to join them in the product; one kernel takes 11.4 (NVIDIA H200)",
+        beats: "a window of 512 keys takes 5.9 us in 8 parts, plus 1 to join them in the product; one kernel takes 11.4",
     },
     Rung {
         kernel: &attention_decode_split::ATTENTION_DECODE_SPLIT,
         take: attention_decode_split::take,
         domain: "parts of keys, one row with the operations before it, groups of two or four heads of 128 that share keys",
         reach: None,
-        beats: "rotations and append in every part: 31.5 + 4.3 to 32.8 us per layer of Qwen3-8B at 16,384 keys (NVIDIA H200)",
+        beats: "rotations and append in every part: 31.5 + 4.3 to 32.8 us per layer of Qwen3-8B at 16,384 keys",
     },
     Rung {
         kernel: &attention_split_512::ATTENTION_SPLIT_512,
         take: attention_split_512::take,
         domain: "parts of keys, one row, groups of four heads of 512 that share keys",
         reach: None,
-        beats: "all scores of a part, then weights, then values: Gemma 4 E2B at depth 16,384 from 466 to 506 tok/s (NVIDIA H200)",
+        beats: "all scores of a part, then weights, then values: Gemma 4 E2B at depth 16,384 from 466 to 506 tok/s",
     },
     Rung {
         kernel: &attention_split_128::ATTENTION_SPLIT_128,
@@ -114,21 +112,21 @@ pub static LADDER: [Rung; 13] = [
         take: attention_split::take,
         domain: "parts of keys, up to 64 rows, more where tiles in f32 would be few; heads that are divided among a power of two of threads",
         reach: None,
-        beats: "parts keep a device busy: with one workgroup per head, 12 heads use 12 of the 132 multiprocessors of an NVIDIA H200",
+        beats: "parts keep a device busy: with one workgroup per head, 12 heads use 12 of 132 multiprocessors",
     },
     Rung {
         kernel: &attention_flash::ATTENTION_FLASH,
         take: attention_flash::take,
         domain: "plans that round, at least 16 rows over a cache, heads of 64, 128, 256 or 512",
         reach: None,
-        beats: "tensor cores, keys and values staged once for all heads of a tile: 128 TFLOP/s for 2048 rows of 32 heads of 128 (NVIDIA H200)",
+        beats: "tensor cores, keys and values staged once for all heads of a tile: 128 TFLOP/s for 2048 rows of 32 heads of 128",
     },
     Rung {
         kernel: &attention_tile::ATTENTION_TILE,
         take: attention_tile::take,
         domain: "at least 16 rows, heads of 64, 128, 256 or 512, also over keys of the step",
         reach: None,
-        beats: "keys are read once for 32 queries, and products are made in registers: 3.0 to 25.0 TFLOP/s for 2048 rows of 32 heads of 128 (NVIDIA H200)",
+        beats: "keys are read once for 32 queries, and products are made in registers: 3.0 to 25.0 TFLOP/s for 2048 rows of 32 heads of 128",
     },
     Rung {
         kernel: &attention::ATTENTION,
@@ -228,13 +226,13 @@ impl Lowering for AttentionByLength {
             Rows::Whole(of) => of.lower(cx),
         };
         let Some(tiles) = &self.tiles else { return rows };
-        let others = When::Far { near: 0, deep: NEAR_KEYS };
+        let others = When::Far { near: 0, deep: DEEP_KEYS };
         let rows = rows.into_iter().map(|dispatch| Dispatch { when: others, ..dispatch });
         rows.chain(
             tiles
                 .dispatches(&self.form(), cx)
                 .into_iter()
-                .map(|dispatch| Dispatch { when: When::Deep(NEAR_KEYS), ..dispatch }),
+                .map(|dispatch| Dispatch { when: When::Deep(DEEP_KEYS), ..dispatch }),
         )
         .collect()
     }

@@ -1,6 +1,7 @@
 //! The log-sum-exp and the derivatives of attention of many rows, in f16 in tiles of 32 queries,
 //! through cooperative matrices. The planner makes them.
 
+use super::attention::Attend;
 use super::attention_backward_kv::AttentionBackwardKv;
 use super::attention_backward_q::AttentionBackwardQ;
 use super::attention_lse::{Attended, AttentionLse};
@@ -75,20 +76,14 @@ impl Reference for Tile32 {
                 host.put(op.y, y);
             }
             Self::Q { op, scales } => {
-                let (of, unit) = (
-                    operands(host, &op.of, op.dy, *scales),
-                    SLOPE * f64::from(op.of.attend.scale) * most(host, scales[0]),
-                );
+                let (of, unit) = (operands(host, &op.of, op.dy, *scales), slope(&op.of) * most(host, scales[0]));
                 let scales = host.f32(scales[1]);
                 let scale = |t: usize| if scales[t] == 0.0 { 1.0 } else { f64::from(scales[t]) };
                 let dq = op.of_operands(host, of.each_ref().map(Vec::as_slice), |t, ds| rounded(ds, unit * scale(t)));
                 host.put(op.dq, dq);
             }
             Self::Kv { op, scales } => {
-                let (of, unit) = (
-                    operands(host, &op.of, op.dy, *scales),
-                    SLOPE * f64::from(op.of.attend.scale) * most(host, scales[0]),
-                );
+                let (of, unit) = (operands(host, &op.of, op.dy, *scales), slope(&op.of) * most(host, scales[0]));
                 let (scales, most) = (host.f32(scales[1]), most(host, scales[1]));
                 // A row of zeros has no weight.
                 let weight =
@@ -120,6 +115,13 @@ fn most(host: &Host<'_>, scales: Tensor) -> f64 {
 const SLOPE: f64 = 4_194_304.0;
 const WEIGHT: f64 = 1.0 / 32768.0;
 
+/// The power of two for derivatives by scores, times the scale of scores. A softcap is a factor of
+/// the derivatives themselves.
+fn slope(of: &Attended) -> f64 {
+    let Attend { mask: _, scale, softcap: _ } = of.attend;
+    SLOPE * f64::from(scale)
+}
+
 /// Queries of a tile: rows of the step times the heads that share a kv head.
 pub(super) const QUERIES: u32 = 32;
 
@@ -131,6 +133,8 @@ pub(super) type ByHead = [(u32, &'static Variant); 4];
 
 /// The variant for these rows, if the device runs it and a tile holds a row.
 pub(super) fn variant(of: &Attended, by_head: &ByHead, caps: &Caps) -> Option<&'static Variant> {
+    // Tiles serve every mask, scale and softcap.
+    let Attend { mask: _, scale: _, softcap: _ } = of.attend;
     let (shape, group) = (of.q.shape, of.q.shape.heads / of.kv_heads);
     let (_, variant) = by_head.iter().find(|(head, _)| *head == shape.dim)?;
     (shape.rows >= LEAST_ROWS && group <= QUERIES && variant.fits(caps)).then_some(*variant)

@@ -186,7 +186,7 @@ impl Device {
         let descriptor = wgpu::ShaderModuleDescriptor { label: Some(&label), source };
         let checks = wgpu::ShaderRuntimeChecks { force_loop_bounding: false, ..wgpu::ShaderRuntimeChecks::checked() };
         // SAFETY: buffer accesses stay checked. Only the counter that naga adds to every loop is
-        // off: it prevents unrolling and made products five times slower on an H200. Our loops end,
+        // off: it prevents unrolling and made products five times slower. Our loops end,
         // because parameters and lengths bound them. Replaced source (`planted`) keeps the counter.
         let module = match is_planted {
             true => device.create_shader_module(descriptor),

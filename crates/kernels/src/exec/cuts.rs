@@ -2,6 +2,7 @@
 
 use super::watch::{Progress, Watch};
 use crate::caps::Class;
+use crate::caps::table::steps::{EARLY_DISPATCHES, PASS_DISPATCHES};
 use crate::error::Error;
 use crate::graph::operation::Work;
 use crate::graph::record::{Phase, Stage};
@@ -44,17 +45,6 @@ pub(super) enum End {
     Last,
 }
 
-/// Dispatches before the first early submit. The host encodes the 727 of a step of 64 rows of
-/// Qwen3-30B-A3B in 3.9 ms (16 cores beside an NVIDIA H100). Each pass has twice as many as the
-/// pass before it, so that submits stay few.
-const EARLY: usize = 16;
-
-/// Largest number of dispatches of an early pass. A step of one row has short dispatches: the
-/// device runs the 145 of Qwen2.5-1.5B in 0.9 ms, and the host encodes them in 0.45 ms. The step
-/// takes 1.21 ms with at most 64 in a pass, 1.29 with 128, 1.18 with 32 and 1.58 in one pass. Steps
-/// of 16 to 256 rows are 1 to 7% slower with 32 (NVIDIA H200).
-const MOST: usize = 64;
-
 /// How a step is submitted between its cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Submits {
@@ -94,11 +84,11 @@ impl Passes {
 fn early(passes: Vec<(Range<usize>, End)>) -> Vec<(Range<usize>, End)> {
     let mut divided = vec![];
     for (Range { mut start, end }, then) in passes {
-        let mut size = EARLY;
+        let mut size = EARLY_DISPATCHES;
         while end - start >= 2 * size {
             divided.push((start..start + size, End::Early));
             start += size;
-            size = MOST.min(2 * size);
+            size = PASS_DISPATCHES.min(2 * size);
         }
         divided.push((start..end, then));
     }

@@ -1,6 +1,7 @@
 //! The slots of a step sorted by expert, so that an expert's weights are read once for many rows.
 
 use super::route;
+use crate::caps::table::measured::EXPERTS_TILE_SLOTS;
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference};
 use crate::graph::record::Recorder;
@@ -20,12 +21,6 @@ kernel! {
 
 /// Slots per tile: the most that a workgroup of `matmul_tile64_experts` multiplies.
 pub(crate) const TILE: u32 = 64;
-
-/// Slots per tile where products take packed rows. An expert with many slots then has many
-/// workgroups. Gate and up of Qwen3-30B-A3B with random weights, whose router prefers a few
-/// experts, take 204 us for 64 rows in tiles of 64 slots, four at a time, and 90 us in tiles of 8
-/// (NVIDIA H200).
-const FEW_SLOTS: u32 = 8;
 
 /// Slots that one workgroup takes: `SLOTS` in `matmul_experts.wgsl` and
 /// `matmul_experts_input.wgsl`.
@@ -93,8 +88,8 @@ pub fn group_experts(rec: &mut Recorder<impl From<GroupExperts>>, experts: Tenso
 impl GroupExperts {
     /// The same with small tiles, which are a new value.
     pub(crate) fn in_small_tiles(&self, new: impl FnOnce(Shape) -> Tensor) -> Self {
-        let tiles = new(most_tiles(self.experts.shape.elements(), self.count, FEW_SLOTS));
-        Self { groups: Groups { tiles, most: FEW_SLOTS, ..self.groups }, ..self.clone() }
+        let tiles = new(most_tiles(self.experts.shape.elements(), self.count, EXPERTS_TILE_SLOTS));
+        Self { groups: Groups { tiles, most: EXPERTS_TILE_SLOTS, ..self.groups }, ..self.clone() }
     }
 }
 

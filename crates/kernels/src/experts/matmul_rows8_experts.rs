@@ -5,6 +5,7 @@ use super::group_experts::Groups;
 use super::matmul_experts::MatmulExperts;
 use super::matmul_vec_q8_experts::MatmulVecQ8Experts;
 use super::route::Routes;
+use crate::caps::table::measured::EXPERTS_FOUR_SLOTS;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, fixed};
 use crate::kernel::split::parts;
@@ -40,15 +41,9 @@ const VARIANTS: [[&Variant; 3]; 2] =
 /// Rows of weights per workgroup.
 const WEIGHT_ROWS: u32 = 32;
 
-/// Slots per expert, on average, up to which a workgroup takes four at a time. Measured with 128
-/// experts of 2048 columns and 768 rows in Q4_K: gate and up take 52 us four at a time and 77 us
-/// eight at a time with 1 slot per expert, 112 and 114 us with 4, 174 and 155 us with 8 (NVIDIA
-/// H200).
-const FEW: u32 = 4;
-
 /// Whether a workgroup takes eight slots at a time instead of four.
 pub(crate) fn eight(routes: &Routes) -> bool {
-    slots_per_expert(routes) > FEW
+    slots_per_expert(routes) > EXPERTS_FOUR_SLOTS
 }
 
 /// Slots per expert, on average, in a full step.

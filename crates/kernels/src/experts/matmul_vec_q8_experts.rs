@@ -4,6 +4,7 @@
 use super::matmul_experts::MatmulExperts;
 use super::matmul_rows8_experts::{self, slots_per_expert};
 use crate::caps::Caps;
+use crate::caps::table::measured::EXPERTS_Q8_SLOTS;
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::tensor::{Counts, Tensor};
@@ -39,22 +40,14 @@ pub struct MatmulVecQ8Experts {
     pub packed: Tensor,
 }
 
-/// Slots per expert, on average, up to which grouped slots of sequences are multiplied in 8 bits on
-/// a device with cooperative matrices. With 8 slots for each of 128 experts with 768 rows of 2048
-/// columns in Q4_K, gate, up, activation and packing take 155 us in 8 bits. One of the two products
-/// takes 105 us in tiles (NVIDIA H200).
-const FEW: u32 = 8;
-
 /// Whether a product of experts takes packed rows in a plan that rounds like this, for this number
 /// of sequences: few rows, and a weight that is multiplied in 8 bits. On devices with cooperative
 /// matrices a step of at most one row for each sequence takes them, too, where experts have few
-/// slots: it rounds as the decode of one sequence. Prompts round to f16 there. On an NVIDIA H200,
-/// batches of 64 sequences of Qwen3-30B-A3B generate 3,842 tokens a second in 8 bits and 2,659 in
-/// f16.
+/// slots: it rounds as the decode of one sequence. Prompts round to f16 there.
 #[must_use]
 pub fn serves(of: &MatmulExperts, rounds: Rounds, sequences: u32, caps: &Caps) -> bool {
     let rows = of.x.shape.rows;
-    let decode = caps.cooperative && rows <= sequences && slots_per_expert(&of.routes) <= FEW;
+    let decode = caps.cooperative && rows <= sequences && slots_per_expert(&of.routes) <= EXPERTS_Q8_SLOTS;
     let few = rows <= caps.table.q8_rows || decode && of.routes.groups.is_some();
     rounds == Rounds::Freely && few && matmul_vec_q8::serves(of.w)
 }

@@ -6,6 +6,7 @@ use super::matmul_rows8_experts_glu;
 use super::matmul_vec_q8_experts::MatmulVecQ8Experts;
 use super::route::Route;
 use crate::caps::Caps;
+use crate::caps::table::measured::EXPERTS_LONG_COLUMNS;
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::{Counts, Tensor};
 use crate::kernel::Variant;
@@ -78,9 +79,6 @@ kernel! {
     },
 }
 
-/// Fewest columns for which [`GATED`] and [`ROUTED`] have more lanes.
-pub(crate) const LONG: u32 = 2048;
-
 /// The variants of the first kernel: for silu and for gelu, each with more lanes and with fewer.
 pub(crate) static GATED: [[&Variant; 2]; 2] = [[&SILU_LONG, &SILU], [&GELU_LONG, &GELU]];
 /// The same of the second kernel.
@@ -89,7 +87,9 @@ pub(crate) static ROUTED: [[&Variant; 2]; 2] = [[&ROUTE_SILU_LONG, &ROUTE_SILU],
 /// The variant for rows of this length on this device, if it can run one.
 pub(crate) fn variant(of: &[[&'static Variant; 2]; 2], gelu: bool, cols: u32, caps: &Caps) -> Option<&'static Variant> {
     let [long, usual] = of[usize::from(gelu)];
-    [long, usual].into_iter().find(|variant| variant.fits(caps) && (cols >= LONG || std::ptr::eq(*variant, usual)))
+    [long, usual]
+        .into_iter()
+        .find(|variant| variant.fits(caps) && (cols >= EXPERTS_LONG_COLUMNS || std::ptr::eq(*variant, usual)))
 }
 
 /// Largest number of experts among which the kernel chooses: `MOST` in `chosen_here.wgsl`.

@@ -5,9 +5,9 @@ use super::combine_experts::combine_experts;
 use super::group_experts_case::choices;
 use super::matmul_experts::MatmulExperts;
 use super::matmul_vec_q8_experts::MatmulVecQ8Experts;
-use super::matmul_vec_q8_experts_glu::LONG;
 use super::route::Routes;
 use super::route_case::routes;
+use crate::caps::table::measured::EXPERTS_LONG_COLUMNS;
 use crate::elementwise::geglu::geglu;
 use crate::elementwise::swiglu::swiglu;
 use crate::graph::tensor::{Lead, Shape, Tensor, Weight};
@@ -54,7 +54,7 @@ pub(crate) fn product(
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(Format::in_8_bits);
     let long = g.pick(&[false, false, true]);
-    let cols = g.cols(ty).max(128).next_multiple_of(32) + if long { LONG } else { 0 };
+    let cols = g.cols(ty).max(128).next_multiple_of(32) + if long { EXPERTS_LONG_COLUMNS } else { 0 };
     let n = if long { 32 } else { 32 * g.pick(&[1, 2, 3]) };
     let (case, routes) = if g.coin() {
         let (rows, count) =

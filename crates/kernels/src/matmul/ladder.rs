@@ -135,7 +135,7 @@ pub static LADDER: [Rung; 7] = [
         forms: "by rows of activations in a workgroup (2, 4, 8), and by columns: `_short` up to 1024, `_medium` up to 2048",
         form: matmul_rows8::form,
         lower: matmul_rows8::lower,
-        beats: "up to the table's `q8_rows`; 8 rows of 4096 x 12288 take 36 us, in tiles of 16 rows 35, 32 rows 123 (NVIDIA H200)",
+        beats: "up to the table's `q8_rows`; 8 rows of 4096 x 12288 take 36 us, in tiles of 16 rows 35, 32 rows 123",
     },
     Rung {
         kernel: &matmul_tile64::MATMUL_TILE64,
@@ -150,7 +150,7 @@ pub static LADDER: [Rung; 7] = [
         forms: "by rows of activations in a tile (16 to 96); `_long`: as many workgroups as run at once; `_narrow`: half as many",
         form: matmul_tile64::form_of,
         lower: matmul_tile64::lower,
-        beats: "up to the table's `tile64_rows`; 32 rows of 4096 x 12288 take 44 us, in tiles of 128 rows 127 (NVIDIA H200)",
+        beats: "up to the table's `tile64_rows`; 32 rows of 4096 x 12288 take 44 us, in tiles of 128 rows 127",
     },
     Rung {
         kernel: &matmul_tile128::MATMUL_TILE128_GROUPS,
@@ -164,7 +164,7 @@ pub static LADDER: [Rung; 7] = [
         forms: "`groups`: weights in units; `halves`: of 16 bits; `_narrow`: 64 rows of the weight, where its rounds take less time; `_tail`: results that are not whole quads",
         form: matmul_tile128::form,
         lower: matmul_tile128::lower,
-        beats: "tiles of 128 rows through tensor cores: 2048 rows of 4096 x 4096 multiply at 229 TFLOP/s (NVIDIA H200)",
+        beats: "tiles of 128 rows through tensor cores: 2048 rows of 4096 x 4096 multiply at 229 TFLOP/s",
     },
     Rung {
         kernel: &matmul_vec::MATMUL_VEC,
@@ -192,7 +192,7 @@ pub static LADDER: [Rung; 7] = [
         forms: "one",
         form: |_| matmul_narrow::MATMUL_NARROW.only(),
         lower: matmul_narrow::lower,
-        beats: "tiles of 8 x 8 keep a device busy: 64 rows with a router of 128 take 154 us in tiles of 64 x 64 (NVIDIA H200)",
+        beats: "tiles of 8 x 8 keep a device busy: tiles of 64 x 64 results are two for a router of 128 rows",
     },
     Rung {
         kernel: &matmul::MATMUL,

@@ -1,6 +1,7 @@
 //! Product of rows with a weight matrix.
 
 use super::ladder::Part;
+use crate::caps::table::measured::MATMUL_MANY_TILES;
 use crate::elementwise::add::{Add, add};
 use crate::elementwise::dropout::{Dropout, dropout};
 use crate::elementwise::scale::{Scale, scale};
@@ -108,20 +109,11 @@ kernel! {
 /// Rows of activations and of weights per workgroup.
 pub(crate) const TILE: u32 = 64;
 
-/// Tiles of a dispatch, for each of the table's `workgroups`, from which on a tile has 64 threads
-/// with 8 x 8 results each, in place of 256 with 4 x 4. Fewer tiles leave a device with too few
-/// threads.
-///
-/// Measured on an NVIDIA H200 (table: 128), weights of 4096 x 4096, microseconds with 4 x 4 and
-/// 8 x 8: 64 tiles of Q4_K 226 and 327; 512 tiles of Q4_K 718 and 557, of Q6_K 757 and 568, of F16
-/// 908 and 563, of F32 915 and 511; 2,048 tiles of Q4_K 2,730 and 2,194.
-const MANY: u32 = 4;
-
 /// The variant for a part of a product.
 pub(crate) fn form(part: &Part<'_>) -> &'static Variant {
     let tiles = part.rows.div_ceil(TILE) * part.product.x.shape.rows.div_ceil(TILE);
     let [few, many] = if part.product.w.cols.is_multiple_of(4) { [&QUADS, &MANY_QUADS] } else { [&TAIL, &MANY_TAIL] };
-    if tiles < MANY * part.caps.table.workgroups { few } else { many }
+    if tiles < MATMUL_MANY_TILES * part.caps.table.workgroups { few } else { many }
 }
 
 /// The dispatch of a part of a product.

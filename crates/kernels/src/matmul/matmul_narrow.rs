@@ -29,7 +29,7 @@ const WEIGHT_ROWS: u32 = 8;
 
 /// Whether the kernel takes `rows` rows with the weight on this device: where tiles of 64 x 64
 /// results would not keep the device busy. The router of Qwen3-30B-A3B has 128 rows: 64 rows of
-/// activations take 154 us in two such tiles (NVIDIA H200).
+/// activations take 154 us in two such tiles.
 #[must_use]
 pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
     let tiles = rows.div_ceil(matmul::TILE) * w.rows.div_ceil(matmul::TILE);

@@ -3,6 +3,7 @@
 
 use super::ladder::Part;
 use crate::caps::Caps;
+use crate::caps::table::measured::{ROWS8_COLUMNS, ROWS8_MORE_WORKGROUPS, ROWS8_WORKGROUPS};
 use crate::graph::tensor::Weight;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid, fixed};
@@ -41,29 +42,10 @@ const VARIANTS: [[&Variant; 3]; 3] = [
     [&ROWS_8, &ROWS_8_MEDIUM, &ROWS_8_SHORT],
 ];
 
-/// Columns up to which 32 threads read a row of weights, one block of 32 per thread.
-pub(crate) const SHORT: u32 = 1024;
-
-/// Columns up to which 64 threads read a row of weights, one block of 32 per thread.
-const MEDIUM: u32 = 2048;
-
-/// The variant for rows of `k` columns: 0 has 128 threads, 1 has 64, 2 has 32. Fewer threads leave
-/// fewer idle, but they lose where they take blocks in turns: 8 rows of 1536 to 8960 take 31.7 us
-/// with 128 threads and 23.8 us with 64, and 8 rows of 2560 to 9728 take 32.2 and 43.4 us (gate and
-/// up in Q4_K, NVIDIA H200).
+/// The variant for rows of `k` columns: 0 has 128 threads, 1 has 64, 2 has 32.
 pub(crate) fn threads(k: u32) -> usize {
-    usize::from(k <= MEDIUM) + usize::from(k <= SHORT)
+    ROWS8_COLUMNS.into_iter().filter(|&most| k <= most).count()
 }
-
-/// Workgroups of a dispatch per workgroup that the device runs at the same time, for 2, 4 and 8
-/// rows of activations. For 8 rows it is the number that an NVIDIA H200 holds at once: three
-/// workgroups of 128 threads per multiprocessor. The activations are then loaded as few times as
-/// possible. For fewer rows it is twice that.
-///
-/// Measured on the H200 with Q4_K: 8 rows of 4096 to 4096 take 10.2, 12.3 and 11.1 us with tiles of
-/// 12, 8 and 16 rows of weights; 2 rows of 12288 to 4096 take 17.1 and 24.7 us with tiles of 8 and
-/// 16.
-pub(crate) const WORKGROUPS: [u32; 3] = [6, 6, 3];
 
 /// Largest number of weight rows per workgroup.
 pub(crate) const TILE: u32 = 32;
@@ -74,23 +56,18 @@ pub(crate) fn steps(rows: u32) -> u32 {
 }
 
 /// 1 if the kernels of a plan of `rows` rows have no branch for absent rows of activations. In a
-/// plan of many rows few workgroups have absent rows. Without the branch, prompts of 512 rows run
-/// at 3,909 tokens a second instead of 3,645 (Qwen3-8B Q4_K_M without cooperative matrices, NVIDIA
-/// H200). Most models that were measured gain 3 to 10%. Short rows of formats with a scale alone
-/// lose: 512 rows of gate and up of Qwen3-0.6B take 197 us instead of 165 in Q8_0, and 262 instead
-/// of 198 in MXFP4.
+/// plan of many rows few workgroups have absent rows, but short rows of formats with a scale alone
+/// lose without the branch.
 pub(crate) fn many(rows: u32, w: Weight) -> u32 {
-    let slower = w.cols <= SHORT && format(w.ty).is_some_and(Format::is_scale_alone);
+    let slower = w.cols <= ROWS8_COLUMNS[0] && format(w.ty).is_some_and(Format::is_scale_alone);
     u32::from(rows > 8 && !slower)
 }
 
 /// Rows of weights per workgroup, a multiple of four, for a weight of `rows` rows of `k` columns
-/// and `steps` rows of activations. There are twice as many workgroups of 64 or 32 threads as of
-/// 128: 8 rows of 2048 to 4096 then take 6.1 us instead of 7.1, and of 1024 to 4096 5.6 instead of
-/// 6.5 (NVIDIA H200).
+/// and `steps` rows of activations. There are more workgroups of 64 or 32 threads than of 128.
 pub(crate) fn tile(rows: u32, k: u32, steps: u32, caps: &Caps) -> u32 {
-    let workgroups =
-        caps.table.workgroups * WORKGROUPS[steps.ilog2() as usize - 1] * if threads(k) == 0 { 1 } else { 2 };
+    let more = if threads(k) == 0 { 1 } else { ROWS8_MORE_WORKGROUPS };
+    let workgroups = caps.table.workgroups * ROWS8_WORKGROUPS[steps.ilog2() as usize - 1] * more;
     rows.div_ceil(4 * workgroups).clamp(1, TILE / 4) * 4
 }
 

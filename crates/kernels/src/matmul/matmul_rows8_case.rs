@@ -1,8 +1,9 @@
 //! Parity cases of `matmul_rows8`.
 
-use super::matmul_rows8::{SHORT, TILE, WORKGROUPS};
+use super::matmul_rows8::TILE;
 use super::matmul_vec_q8::matmul_q8;
 use crate::caps::table::USUAL_WORKGROUPS;
+use crate::caps::table::measured::{ROWS8_COLUMNS, ROWS8_WORKGROUPS};
 use crate::elementwise::add::add_bias;
 use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
@@ -14,7 +15,8 @@ use crate::testing::parity::{Case, MakeCase};
 pub static CASES: &[(&str, MakeCase)] = &[("matmul_rows8", case)];
 
 /// Number of workgroups that a case of eight rows should have.
-const MANY: u32 = WORKGROUPS[2] * USUAL_WORKGROUPS;
+const SHORT: u32 = ROWS8_COLUMNS[0];
+const MANY: u32 = ROWS8_WORKGROUPS[2] * USUAL_WORKGROUPS;
 
 /// Every format with units, rows around the workgroup's on both sides, columns for the lanes of one
 /// subgroup, of four, and more; weights with so many rows that a workgroup takes more than four,

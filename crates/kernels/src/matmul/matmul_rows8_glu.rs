@@ -2,11 +2,11 @@
 //! kernel. The planner makes it; it is never recorded.
 //!
 //! A workgroup has 32 rows of each weight, because these are packed together, so there are few
-//! workgroups. Where 64 or 32 threads read a row, several teams of them share the rows. On an
-//! NVIDIA H100, 2 rows and 8 rows of 1536 to 8960 take 12.0 and 21.0 us with one team of 64
-//! threads, 10.1 and 17.3 with two, 10.6 and 22.0 with four. 2 rows and 8 rows of 1024 to 3072 take
-//! 17.1 and 14.2 us with one team of 64 threads, 5.3 and 6.3 with eight of 32. Teams of 128 threads
-//! lose: 8 rows of 4096 to 12288 take 33.8 us with one and 43.8 with two.
+//! workgroups. Where 64 or 32 threads read a row, several teams of them share the rows. 2 rows and
+//! 8 rows of 1536 to 8960 take 12.0 and 21.0 us with one team of 64 threads, 10.1 and 17.3 with
+//! two, 10.6 and 22.0 with four. 2 rows and 8 rows of 1024 to 3072 take 17.1 and 14.2 us with one
+//! team of 64 threads, 5.3 and 6.3 with eight of 32. Teams of 128 threads lose: 8 rows of 4096 to
+//! 12288 take 33.8 us with one and 43.8 with two.
 
 use super::matmul_rows8::{many, steps, threads};
 use super::matmul_vec_glu::MatmulGlu;

@@ -4,6 +4,7 @@
 use super::ladder::Part;
 use super::product::{Operand, Product};
 use crate::caps::Caps;
+use crate::caps::table::measured::{PAIR_TIME, PAIRED_ROWS, TILE128_AT_ONCE, TILE128_TIME};
 use crate::graph::tensor::Weight;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid};
@@ -111,25 +112,20 @@ kernel! {
 pub(crate) const TILE: u32 = 128;
 pub(crate) const NARROW: u32 = 64;
 
-/// Whether workgroups take 64 rows of weights: where these take less time in rounds. A round is
-/// twice the table's `workgroups` of wide ones, or three times as many narrow ones, which take 7/8
-/// of the time.
-///
-/// Measured on an NVIDIA H200, Q4_K, TFLOP/s wide and narrow: 128 rows of 4096 to 24576 167 and
-/// 201, 512 rows 228 and 208; 512 rows of 12288 to 4096 145 and 180, 2048 rows of 4096 to 4096 229
-/// and 191.
+/// Whether workgroups take 64 rows of weights: where these take less time in rounds.
 fn is_narrow(rows: u32, n: u32, caps: &Caps) -> bool {
     let [wide, narrow] = eighths(rows, n, caps);
     narrow < wide
 }
 
 /// The time of `rows` rows with a weight of `n` rows, in eighths of a round of wide workgroups, for
-/// wide workgroups and for narrow ones.
+/// wide workgroups and for narrow ones. A round is [`TILE128_AT_ONCE`] times the table's
+/// `workgroups`, and takes [`TILE128_TIME`].
 fn eighths(rows: u32, n: u32, caps: &Caps) -> [u32; 2] {
     let (down, at_once) = (rows.div_ceil(TILE), caps.table.workgroups);
-    let wide = (down * n.div_ceil(TILE)).div_ceil(2 * at_once);
-    let narrow = (down * n.div_ceil(NARROW)).div_ceil(3 * at_once);
-    [8 * wide, 7 * narrow]
+    let time =
+        |form: usize, tile| TILE128_TIME[form] * (down * n.div_ceil(tile)).div_ceil(TILE128_AT_ONCE[form] * at_once);
+    [time(0, TILE), time(1, NARROW)]
 }
 
 /// Columns that are staged at once. A row must be a multiple of it.
@@ -203,19 +199,12 @@ pub fn lower(part: &Part<'_>, variant: &'static Variant) -> Dispatch {
     }
 }
 
-/// Whether both weights take less time in one dispatch. Its rounds take 5/4 of the time, because it
-/// reads more weights before it reads the first ones again for the next rows. On an NVIDIA H100,
-/// 512 rows of 3584 to 2 x 18944 take 708 us in one dispatch of 5 rounds, and even 640 rows take
-/// only 671 us in two dispatches of 3 rounds. Qwen2.5-1.5B F16 reads prompts of 512 at 51,401
-/// tokens a second in 3 rounds of a pair and at 48,156 in twice 2 rounds.
+/// Whether both weights take less time in one dispatch, whose rounds take [`PAIR_TIME`].
 fn gains(rows: u32, n: u32, caps: &Caps) -> bool {
     let time = |n| eighths(rows, n, caps).into_iter().min().unwrap_or(0);
-    5 * time(2 * n) <= 4 * 2 * time(n)
+    let [pair, alone] = PAIR_TIME;
+    pair * time(2 * n) <= alone * 2 * time(n)
 }
-
-/// Largest number of rows. On an NVIDIA H100, Qwen3-8B reads 11,341 tokens a second of a prompt of
-/// 1,024 with pairs and 12,932 without: then neither weight stays in the cache until its next rows.
-const PAIRED_ROWS: u32 = 512;
 
 /// Whether these products can share a kernel: of the same rows in f16, without biases, with weights
 /// of one format with units or of 16 bits and of one shape, each in one binding, and results in

@@ -5,6 +5,7 @@ use super::ladder::Part;
 use super::product::Product;
 use super::{matmul_tile128, matmul_vec_q8};
 use crate::caps::Caps;
+use crate::caps::table::measured::{TILE64_LONG_COLUMNS, TILE64_MOST_ROWS, TILE64_SPARSE, TILE64_TILES};
 use crate::graph::tensor::{Shape, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, fixed};
 use crate::kernel::{Variant, format};
@@ -82,23 +83,10 @@ const BAND: u32 = 16;
 /// Weight rows per workgroup; a narrow workgroup has [`NARROW_TILE`].
 pub(crate) const TILE: u32 = 32;
 pub(crate) const NARROW_TILE: u32 = 16;
-/// Columns from which on the subgroups of long and narrow workgroups have enough work.
-pub(crate) const LONG_COLUMNS: u32 = 1024;
-
-/// Largest number of rows that a weight of few rows multiplies in small tiles.
-const MOST_ROWS: u32 = 1024;
 
 /// Whether these kernels multiply `rows` rows with the weight on devices with cooperative matrices:
 /// up to the table's number of rows, and more rows if narrow tiles of 128 x 64 would have many
-/// empty rows or would be at most 3/2 of the table's `workgroups`. A small tile divides the columns
-/// among its subgroups, so it takes less time, and two rounds of small tiles take less than the
-/// narrow ones; three take more.
-///
-/// Measured on an NVIDIA H200 where narrow tiles are 3/2 of the `workgroups` (128), tokens a second
-/// with narrow tiles and with small ones: Qwen3-8B reads prompts of 384 at 10,462 and 11,701,
-/// Gemma 4 E2B prompts of 1024 at 33,762 and 35,219, Qwen2.5-1.5B at 51,059 and 53,333. Where
-/// narrow tiles are more, Qwen3-4B reads prompts of 768 at 23,820 with narrow tiles and 22,341 with
-/// small ones, but of 576, which leave half a tile empty, at 18,489 and 19,287 (NVIDIA H100).
+/// empty rows or would be few (`TILE64_TILES`).
 ///
 /// A single row of activations comes here only if its weight could be multiplied in 8 bits and the
 /// table forbids it.
@@ -109,16 +97,18 @@ pub fn serves(w: Weight, rows: u32, caps: &Caps) -> bool {
     let paired = w.rows >= 3 * w.cols && format.is_some_and(|f| f.tiles().is_some());
     let count = rows.div_ceil(matmul_tile128::TILE) * w.rows.div_ceil(matmul_tile128::NARROW);
     let large = if paired { 2 * count } else { count };
-    // Rows past the step fill a quarter of the large tiles. Of weights of 16 bits, which need no
-    // unpacking, whole large tiles take less time even so.
+    // Of weights of 16 bits, which need no unpacking, whole large tiles take less time even so.
     let units = format.is_some_and(|f| f.units.is_some());
+    let [filled, whole] = TILE64_SPARSE;
     let sparse = units
         && rows > matmul_tile128::TILE
-        && 4 * rows.next_multiple_of(4 * BAND) <= 3 * rows.next_multiple_of(matmul_tile128::TILE);
+        && whole * rows.next_multiple_of(4 * BAND) <= filled * rows.next_multiple_of(matmul_tile128::TILE);
+    let [most, each] = TILE64_TILES;
+    let few = each * large <= most * caps.table.workgroups;
     let tiled = matmul_tile128::serves(w) && format.is_some_and(|f| f.tiles().is_some());
     tiled
         && (rows > 1 || matmul_vec_q8::serves(w))
-        && (rows <= tiled_rows(caps) || rows <= MOST_ROWS && (sparse || 2 * large <= 3 * caps.table.workgroups))
+        && (rows <= tiled_rows(caps) || rows <= TILE64_MOST_ROWS && (sparse || few))
 }
 
 /// Largest number of rows for which small tiles serve every weight: the table's, and a tile of
@@ -166,10 +156,6 @@ pub fn slabs(x: Shape) -> (Shape, u32) {
 /// times as many usual ones. A long workgroup divides the columns among more subgroups and takes
 /// two thirds of a usual one's time. A narrow one also has half the rows of weights and takes half
 /// of the time. So the smallest workgroups are best whose number still runs at once.
-///
-/// Measured on an NVIDIA H200 with 64 rows of 4096 columns of Q4_K, usual, long and narrow, in
-/// microseconds: 64 usual workgroups 20.8, 14.5 and 11.2; 96 20.9, 14.6 and 20.1; 128 21.1, 14.9
-/// and 20.6; 192 26.2, 27.0 and 29.9; 256 26.4, 27.5 and 39.0.
 pub(crate) fn form(
     [usual, long, narrow]: [&'static Variant; 3],
     workgroups: u32,
@@ -177,7 +163,7 @@ pub(crate) fn form(
     caps: &Caps,
 ) -> (&'static Variant, u32) {
     let at_once = caps.table.workgroups;
-    match k < LONG_COLUMNS || workgroups > at_once {
+    match k < TILE64_LONG_COLUMNS || workgroups > at_once {
         true => (usual, TILE),
         false if 2 * workgroups <= at_once => (narrow, NARROW_TILE),
         false if long.fits(caps) => (long, TILE),

@@ -1,9 +1,10 @@
 //! Parity cases of `matmul_tile64`.
 
 use super::matmul::matmul;
-use super::matmul_tile64::{LONG_COLUMNS, TILE};
+use super::matmul_tile64::TILE;
 use super::matmul_tile128::DEPTH;
 use crate::caps::table::USUAL_WORKGROUPS;
+use crate::caps::table::measured::TILE64_LONG_COLUMNS;
 use crate::elementwise::add::add_bias;
 use crate::graph::tensor::{Lead, Shape, Tensor};
 use crate::kernel::random::Gen;
@@ -46,11 +47,12 @@ pub fn case(g: &mut Gen) -> Case {
     let (n, cols) = match g.pick(&[0, 1, 2, 3]) {
         0 => (
             g.pick(&few),
-            (columns(g, ty) + g.pick(&[0, LONG_COLUMNS / 2])).min(LONG_COLUMNS - DEPTH.max(ty.block_size() as u32)),
+            (columns(g, ty) + g.pick(&[0, TILE64_LONG_COLUMNS / 2]))
+                .min(TILE64_LONG_COLUMNS - DEPTH.max(ty.block_size() as u32)),
         ),
-        1 => (g.pick(&few), columns(g, ty) + LONG_COLUMNS),
-        2 => (TILE * LONG - 1, LONG_COLUMNS),
-        _ => (TILE * USUAL_WORKGROUPS + 1, LONG_COLUMNS),
+        1 => (g.pick(&few), columns(g, ty) + TILE64_LONG_COLUMNS),
+        2 => (TILE * LONG - 1, TILE64_LONG_COLUMNS),
+        _ => (TILE * USUAL_WORKGROUPS + 1, TILE64_LONG_COLUMNS),
     };
     let mut case = Case::perhaps_full(g, rows);
     case.options = case.options.precision(Precision::Fast);

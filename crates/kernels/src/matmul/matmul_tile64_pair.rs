@@ -1,8 +1,9 @@
 //! Two products of some rows through cooperative matrices in one kernel.
 
-use super::matmul_tile64::{LONG_COLUMNS, TILE, Variants, by_bands, fit, form, grid, row_tiles, variants_by_bands};
+use super::matmul_tile64::{TILE, Variants, by_bands, fit, form, grid, row_tiles, variants_by_bands};
 use super::product::{Operand, Product};
 use crate::caps::Caps;
+use crate::caps::table::measured::TILE64_LONG_COLUMNS;
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Arg, Dispatch};
 use crate::kernel::split::parts;
@@ -80,7 +81,7 @@ pub(crate) fn fits(caps: &Caps) -> bool {
 /// few that long or narrow ones run at the same time.
 pub(crate) fn pairs(a: &Product, b: &Product, caps: &Caps) -> bool {
     let (workgroups, at_once) = (workgroups(&[a, b]), caps.table.workgroups);
-    workgroups >= least_workgroups(at_once) || workgroups <= at_once && a.w.cols >= LONG_COLUMNS
+    workgroups >= least_workgroups(at_once) || workgroups <= at_once && a.w.cols >= TILE64_LONG_COLUMNS
 }
 
 /// The variant of these for products of the same rows, and its tiles of rows of weights.

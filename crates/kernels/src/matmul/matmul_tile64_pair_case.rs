@@ -1,10 +1,11 @@
 //! Parity cases of `matmul_tile64_pair`.
 
 use super::matmul::matmul;
-use super::matmul_tile64::{LONG_COLUMNS, TILE};
+use super::matmul_tile64::TILE;
 use super::matmul_tile64_case::{LONG, activations, columns};
 use super::matmul_tile64_pair::least_workgroups;
 use crate::caps::table::USUAL_WORKGROUPS;
+use crate::caps::table::measured::TILE64_LONG_COLUMNS;
 use crate::elementwise::add::add_bias;
 use crate::kernel::random::Gen;
 use crate::plan::Precision;
@@ -23,10 +24,10 @@ pub fn case(g: &mut Gen) -> Case {
         (31, TILE * least_workgroups(USUAL_WORKGROUPS), 0),
         (TILE * 72 + 1, TILE * 72, 0),
         // Narrow workgroups.
-        (31, 97, LONG_COLUMNS),
-        (129, 17, LONG_COLUMNS),
+        (31, 97, TILE64_LONG_COLUMNS),
+        (129, 17, TILE64_LONG_COLUMNS),
         // Long ones.
-        (TILE * LONG - 1, TILE + 1, LONG_COLUMNS),
+        (TILE * LONG - 1, TILE + 1, TILE64_LONG_COLUMNS),
     ]);
     // Subgroups have units for one round and for two.
     let cols = columns(g, ty) + long.max(g.pick(&[0, 512]));

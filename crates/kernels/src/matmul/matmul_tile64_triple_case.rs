@@ -1,8 +1,9 @@
 //! Parity cases of `matmul_tile64_triple`.
 
-use super::matmul_tile64::{LONG_COLUMNS, TILE};
+use super::matmul_tile64::TILE;
 use super::matmul_tile64_case::LONG;
 use super::matmul_tile64_pair_case::recorded;
+use crate::caps::table::measured::TILE64_LONG_COLUMNS;
 use crate::kernel::random::Gen;
 use crate::testing::parity::{Case, MakeCase};
 
@@ -20,8 +21,8 @@ pub fn case(g: &mut Gen) -> Case {
         ([31, TILE * 144, 1], 0),
         ([TILE * 72 + 1, TILE * 72, 97], 0),
         // Narrow workgroups, and long ones.
-        ([31, 97, 33], LONG_COLUMNS),
-        ([TILE * LONG - 1, TILE + 1, 33], LONG_COLUMNS),
+        ([31, 97, 33], TILE64_LONG_COLUMNS),
+        ([TILE * LONG - 1, TILE + 1, 33], TILE64_LONG_COLUMNS),
     ];
     let ([n, other_n, third_n], long) = g.pick(&shapes);
     let cols = 256 * g.pick(&[1, 2, 5]) + long;

@@ -59,8 +59,7 @@ impl Lowering for MatmulVecNorm {
         };
         let (h, packed) = (self.h.into(), self.packed.into());
         let bind = Bind { x: x.into(), w: w.into(), a: self.a.into(), u: Arg::from(self.u), h, packed };
-        // Twice as many threads take 7% (Q4_K) and 9% (Q6_K) less time for products of 4096 and
-        // 12288 columns, and 13% more for 1536 columns (NVIDIA H200).
+        // Long rows have twice as many threads.
         let variant = if w.cols >= cx.caps.table.vec_columns && LANES_64.fits(cx.caps) { &LANES_64 } else { &LANES_32 };
         vec![bind.dispatch(variant, params, Grid::PerRow { lead: x.shape, per_row: w.rows / BLOCK })]
     }

@@ -2,6 +2,7 @@
 
 use super::ladder::Part;
 use super::product::{Operand, Product};
+use crate::caps::table::measured::{VEC_Q8_MANY_ROWS, VEC_Q8_MIDDLE_STEPS};
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
@@ -36,16 +37,6 @@ kernel! {
 /// Weight rows per workgroup.
 const WEIGHT_ROWS: u32 = 2;
 
-/// Steps above which 96 threads share a row instead of 32. A step is 32 columns, or 64 in formats
-/// with blocks of 256. A model with 1024 rows of 2048 and of 3072 columns in Q8_0 in every layer
-/// takes 1.8% less time per token with 64 threads than with 32, and another 1.7% less with 96
-/// (NVIDIA H200).
-const MIDDLE: u32 = 32;
-
-/// Rows of a weight per workgroup that the device runs at the same time. With fewer rows there are
-/// too few workgroups, so more threads share a row.
-const MANY: u32 = 128;
-
 /// Whether the weight is read in units, which products with 8-bit activations need.
 #[must_use]
 pub fn serves(w: Weight) -> bool {
@@ -72,12 +63,10 @@ pub fn form(part: &Part<'_>) -> &'static Variant {
     let Weight { ty, rows, cols, .. } = part.product.w;
     let steps = cols / if ty.block_size() == 32 { 32 } else { 64 };
     // Above the table's `vec_columns`, six times as many threads share a row, so that rows of up to
-    // 12288 columns need one pass. Measured on an NVIDIA H200: 1536 rows of 12288 columns take
-    // 8.3 us with 32 threads and 7.0 with 128 in Q4_K, 11.2 and 9.1 in Q6_K. A token of a model
-    // with 8960 columns takes 1.4% less with 192 threads than with 128.
+    // 12288 columns need one pass.
     match cols > part.caps.table.vec_columns {
         true => &LANES_192,
-        false if steps > MIDDLE && rows < MANY * part.caps.table.workgroups => &LANES_96,
+        false if steps > VEC_Q8_MIDDLE_STEPS && rows < VEC_Q8_MANY_ROWS * part.caps.table.workgroups => &LANES_96,
         false => &LANES_32,
     }
 }

@@ -3,6 +3,7 @@
 
 use super::product::Product;
 use crate::caps::Caps;
+use crate::caps::table::measured::SUM_TURNS;
 use crate::graph::operation::{Io, Operation, Work};
 use crate::graph::tensor::Counts;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
@@ -29,10 +30,6 @@ kernel! {
 /// Columns that fit in a workgroup's memory.
 pub(crate) const MOST_COLS: u32 = 2560;
 
-/// Workgroups per workgroup that the device runs at the same time, up to which it is faster to make
-/// the row in every workgroup than once.
-const MOST_TURNS: u32 = 16;
-
 /// Weight rows per workgroup.
 const WEIGHT_ROWS: u32 = 16;
 
@@ -45,7 +42,7 @@ pub struct NormAddMatmulVec {
 
 /// Whether every workgroup of products with `rows` weight rows may make the row itself.
 pub(crate) fn in_every_workgroup(rows: u32, caps: &Caps) -> bool {
-    rows <= WEIGHT_ROWS * MOST_TURNS * caps.table.workgroups
+    rows <= WEIGHT_ROWS * SUM_TURNS * caps.table.workgroups
 }
 
 /// Whether products with `rows` weight rows may make this sum.

@@ -11,8 +11,9 @@ mod specialize;
 
 use crate::attention::attention_flash::AttentionFlash;
 use crate::attention::attention_merge::{AttentionMerge, Form};
-use crate::attention::fused::{AttentionByLength, NEAR_KEYS, Rows};
+use crate::attention::fused::{AttentionByLength, Rows};
 use crate::caps::Caps;
+use crate::caps::table::measured::DEEP_KEYS;
 use crate::error::Error;
 use crate::graph::operation::{Operation, Work};
 use crate::graph::record::{self, Origin, Phase, Recorder, RopeTable, Stage};
@@ -220,7 +221,7 @@ fn by_length(part: Primitive, by: &AttentionByLength, cx: &Lower<'_>) -> Primiti
     let Primitive::Op(Op::Attention(of)) = part else { return part };
     let Some(keys) = by.tiles.as_ref().and_then(|tiles| tiles.keys(cx)) else { return of.into() };
     // Rows of whole tiles round, too.
-    let from = matches!(*by.rows, Rows::Split(..)).then_some(NEAR_KEYS);
+    let from = matches!(*by.rows, Rows::Split(..)).then_some(DEEP_KEYS);
     AttentionFlash { of, keys, from }.into()
 }
 

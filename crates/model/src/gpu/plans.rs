@@ -2,25 +2,16 @@
 
 use crate::options::SessionOptions;
 use crate::recording::{Head, PlanKey};
-use kernels::{Class, Executor};
+use kernels::{Class, Executor, Table};
 
 /// Rows of the smallest plan between one row and a chunk.
 const LEAST_ROWS: u32 = 2;
 
-/// Rows from which on there are plans halfway between two powers of two. On an NVIDIA H200, 192
-/// rows of Qwen2.5-1.5B take 7.5 ms in small tiles, in a plan of 192 rows, and 8.0 ms in large
-/// ones, in a plan of 256.
-const LEAST_HALFWAY: u32 = 32;
-
-/// The rows of two more plans. 6 rows of Qwen3-8B take 4.0 ms in a plan of 6 rows and 4.5 ms in one
-/// of 8; 65 rows take 10.3 ms in a plan of 80 rows and 13.2 ms in one of 128 (NVIDIA H200).
-const FURTHER: [u32; 2] = [6, 80];
-
 /// The rows of the plans that draw, rising: one row, one row for each sequence, a chunk, the powers
-/// of two between, the numbers halfway between large powers of two, and [`FURTHER`]. A step takes
-/// the smallest plan that holds its rows, so a short prompt gets the kernels of few rows. Software
-/// drivers take seconds to build the kernels of a plan, so they have no plans between unless the
-/// options ask for them. On the CPU all plans are alike.
+/// of two between, the numbers halfway between large powers of two, and [`Table::FURTHER_ROWS`]. A
+/// step takes the smallest plan that holds its rows, so a short prompt gets the kernels of few
+/// rows. Software drivers take seconds to build the kernels of a plan, so they have no plans
+/// between unless the options ask for them. On the CPU all plans are alike.
 pub(crate) fn capacities(executor: &Executor, options: &SessionOptions) -> Vec<u32> {
     let usual = match executor {
         Executor::Gpu(device) if device.adapter().class != Class::Software => Some(LEAST_ROWS),
@@ -29,8 +20,8 @@ pub(crate) fn capacities(executor: &Executor, options: &SessionOptions) -> Vec<u
     let least = options.least_rows.or(usual).map(u32::next_power_of_two);
     let doubled =
         std::iter::successors(least, |rows| rows.checked_mul(2)).take_while(|&rows| rows < options.most_rows());
-    let halfway = doubled.clone().filter(|&rows| rows >= LEAST_HALFWAY).map(|rows| rows + rows / 2);
-    let further = FURTHER.into_iter().filter(|&rows| least.is_some_and(|least| rows >= least));
+    let halfway = doubled.clone().filter(|&rows| rows >= Table::HALFWAY_ROWS).map(|rows| rows + rows / 2);
+    let further = Table::FURTHER_ROWS.into_iter().filter(|&rows| least.is_some_and(|least| rows >= least));
     let halfway = halfway.chain(further).filter(|&rows| rows < options.most_rows());
     let mut rows: Vec<u32> = doubled.chain(halfway).chain([1, options.sequences, options.most_rows()]).collect();
     rows.sort_unstable();

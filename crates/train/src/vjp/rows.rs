@@ -2,8 +2,8 @@
 
 use crate::tape::Tape;
 use kernels::ops::backward::{
-    column_sum, embed_backward, gather_rows_backward, layer_norm_backward, log_softmax_backward, rms_norm_backward, rms_norm_weight_backward,
-    rope_backward, softmax_backward,
+    column_sum, embed_backward, gather_rows_backward, layer_norm_backward, log_softmax_backward, rms_norm_backward,
+    rms_norm_weight_backward, rope_backward, softmax_backward,
 };
 use kernels::ops::{self, Embed, GatherRows, LayerNorm, LogSoftmax, RmsNorm, Rope, Softmax};
 

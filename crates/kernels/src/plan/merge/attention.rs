@@ -9,6 +9,7 @@ use crate::attention::fused::{
     AttentionByLength, AttentionDecode, AttentionDecodeRowsF16, AttentionSplit, FlashParts, Heads, Problem, Rows,
 };
 use crate::attention::{attention_flash, attention_tile, ladder};
+use crate::caps::table::measured::BY_ROWS_THREADS;
 use crate::graph::record::new_value;
 use crate::graph::tensor::{Counts, Element, Shape, StateKind, Tensor};
 use crate::kernel::dispatch::Lower;
@@ -125,24 +126,9 @@ pub(super) fn attention_decode(op: &Lowered, producers: &Producers<'_>) -> Optio
 const MAX_ROWS: u32 = 64;
 
 /// Whether each row reads its keys by itself. Few rows do. More rows do where tiles have no
-/// cooperative matrices and at most 32 threads for each of the table's `split_workgroups`: such
-/// tiles leave most of a device idle.
-///
-/// Measured on an NVIDIA H200 without cooperative matrices (table: 512), tokens a second in tiles
-/// and by rows; in brackets the threads of the tiles:
-///
-/// | rows, after | Qwen2.5-1.5B | Qwen3-8B |
-/// | ---: | ---: | ---: |
-/// | 96, 0 | 8,950, 9,657 (2,560) | 3,310, 3,402 (6,144) |
-/// | 96, 4096 | 2,384, 5,025 | 1,400, 1,877 |
-/// | 192, 0 | 10,079, 10,591 (4,992) | 3,507, 3,566 (12,288) |
-/// | 192, 4096 | 3,937, 5,419 | 2,028, 2,174 |
-/// | 384, 0 | 10,700, 10,997 (9,856) | 3,615, 3,611 (24,576) |
-/// | 384, 4096 | 5,840, 5,902 | 2,503, 2,145 |
-///
-/// On llvmpipe (table: 16), 128 rows of small models are 11 to 20% slower by rows.
+/// cooperative matrices and few threads ([`BY_ROWS_THREADS`]).
 fn by_rows(of: &Cached, cx: &Lower<'_>) -> bool {
-    let few = |threads: u32| threads <= 32 * cx.caps.table.split_workgroups;
+    let few = |threads: u32| threads <= BY_ROWS_THREADS * cx.caps.table.split_workgroups;
     of.q.shape.rows <= MAX_ROWS || !attention_flash::serves(of, cx) && attention_tile::threads(of).is_some_and(few)
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Rule {
     #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub merges: &'static str,
     pub direction: Direction,
-    /// The gain, and where it was measured.
+    /// The gain, with the measurement if there is one.
     #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub beats: &'static str,
 }
@@ -56,7 +56,7 @@ const fn rule(name: &'static str, merges: &'static str, direction: Direction, be
 }
 
 /// For rules that were not measured separately.
-const ONE_LESS: &str = "one dispatch less; each waits for 1.7 to 2 us (NVIDIA H200)";
+const ONE_LESS: &str = "one dispatch less; each waits for 1.7 to 2 us";
 
 /// Every rule as [the operation that it makes, the operations that merge, the direction, the gain],
 /// in the order of the passes.
@@ -89,7 +89,7 @@ pub(super) static RULES: [Rule; 39] = [
         "matmul_tile128_glu",
         "f16 packing with the gated activation and the two products before it",
         Direction::Values(glu::matmul_tile128_glu),
-        "up to the table's `glu_columns`: no separate dispatch for activations and packing; 4096 columns lose (NVIDIA H200)",
+        "up to the table's `glu_columns`: no separate dispatch for activations and packing; 4096 columns lose",
     ),
     rule(
         "attention_split",
@@ -115,7 +115,7 @@ pub(super) static RULES: [Rule; 39] = [
         "matmul_vec_norm",
         "a packed norm with the product and the sum before it",
         Direction::Producers(matmul::matmul_vec_norm),
-        "no separate norm, up to the table's `norm_columns`: 12288 columns of 4096 rows gain, 8960 of 1536 lose (NVIDIA H200)",
+        "no separate norm, up to the table's `norm_columns`: 12288 columns of 4096 rows gain, 8960 of 1536 lose",
     ),
     rule(
         "norm_add",
@@ -163,7 +163,7 @@ pub(super) static RULES: [Rule; 39] = [
         "matmul_vec_q8_experts_glu_route",
         "the experts' gated products with the choice of the experts",
         Direction::Producers(experts::matmul_vec_q8_experts_glu_route),
-        "a dispatch of 7.4 us less; every workgroup ranks 128 experts itself (NVIDIA H100)",
+        "a dispatch of 7.4 us less; every workgroup ranks 128 experts itself",
     ),
     rule(
         "matmul_vec_q8_experts_sum",
@@ -194,13 +194,13 @@ pub(super) static RULES: [Rule; 39] = [
         "attention_decode",
         "attention of few keys with the operations before it and its packing, if any",
         Direction::Producers(attention::attention_decode),
-        "7.2 us as one kernel at 128 keys of 8 heads of 128; heads, parts and join take 14 us (NVIDIA H200)",
+        "7.2 us as one kernel at 128 keys of 8 heads of 128; heads, parts and join take 14 us",
     ),
     rule(
         "attention_decode_rows_f16",
         "attention of several sequences with the operations before it and its packing to f16",
         Direction::Producers(attention::attention_decode_rows_f16),
-        "27 us as one kernel for 32 rows over 512 keys; five kernels take 46 us (NVIDIA H200)",
+        "27 us as one kernel for 32 rows over 512 keys; five kernels take 46 us",
     ),
     rule(
         "attention_merge_f16",
@@ -218,7 +218,7 @@ pub(super) static RULES: [Rule; 39] = [
         "matmul_tile64_triple",
         "a product in small tiles with two others of the same rows",
         Direction::Producers(matmul::matmul_tile64_triple),
-        "the third product runs while the other two wait: q, k and v from 36 to 26 us for 32 rows (NVIDIA H200)",
+        "the third product runs while the other two wait: q, k and v from 36 to 26 us for 32 rows",
     ),
     rule(
         "matmul_tile64_pair",
@@ -236,7 +236,7 @@ pub(super) static RULES: [Rule; 39] = [
         "norm_add_matmul_vec",
         "a packed sum with the products of one row that read it",
         Direction::Consumer(prologue::norm_add_matmul_vec),
-        "a sum with its norm takes 4.4 us as a dispatch and 1.3 us in the prologue of a product (NVIDIA H200)",
+        "a sum with its norm takes 4.4 us as a dispatch and 1.3 us in the prologue of a product",
     ),
     rule(
         "norm_add_matmul_vec_glu",
@@ -254,19 +254,19 @@ pub(super) static RULES: [Rule; 39] = [
         "merge_matmul_vec",
         "attention in parts with the product that reads it",
         Direction::Consumer(prologue::merge_matmul_vec),
-        "joining 8 parts takes 1 us in every workgroup and 3.6 us as a separate dispatch (NVIDIA H200)",
+        "joining 8 parts takes 1 us in every workgroup and 3.6 us as a separate dispatch",
     ),
     rule(
         "norm_pack_matmul_vec_glu",
         "packing with the gated products that read a row",
         Direction::Packing(prologue::norm_pack_matmul_vec_glu),
-        "up to 1024 columns: 3072 results gain 4 us of 32; 8960 results of 1536 columns lose 2 (NVIDIA H200)",
+        "up to 1024 columns: 3072 results gain 4 us of 32; 8960 results of 1536 columns lose 2",
     ),
     rule(
         "norm_pack_matmul_vec",
         "packing with the products that read a row",
         Direction::Packing(prologue::norm_pack_matmul_vec),
-        "up to 1536 columns: three products gain 1.7 us of 32 at 1024, 2.2 of 36 at 1536, and lose at 4096 (NVIDIA H200)",
+        "up to 1536 columns: three products gain 1.7 us of 32 at 1024, 2.2 of 36 at 1536, and lose at 4096",
     ),
     rule(
         "norm_matmul_vec_group",
