@@ -19,7 +19,7 @@ struct Params { q_heads: u32, heads: u32, group: u32, capacity: u32, window: u32
 @group(0) @binding(10) var<storage, read_write> v_state: array<vec4<u32>>;
 @group(0) @binding(11) var<storage, read_write> partial: array<f32>;
 
-// The same as in attention_decode_256.wgsl for heads of 256.
+// These threads, lanes and rows are those of attention_decode_256.wgsl with HEAD = 256.
 const WG = 512u;
 const LANES = 32u;
 const QUADS = HEAD / 4u;

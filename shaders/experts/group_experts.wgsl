@@ -11,7 +11,7 @@ struct Params { experts: u32, k: u32, tile: u32, tiles: u32 }
 @group(0) @binding(4) var<storage, read_write> tiles: array<u32>;
 
 const WG = 256u;
-// The same as ops::route::MAX_EXPERTS.
+// MOST is MAX_EXPERTS of experts/route.rs.
 const MOST = 1024u;
 var<workgroup> counts: array<atomic<u32>, MOST>;
 var<workgroup> found: array<u32, WG>;

@@ -16,7 +16,7 @@ struct Params { k: u32, n: u32, stride: u32, first: u32, per: u32, heads: u32, t
 
 // Rows of weights per workgroup.
 const MOST = 32u;
-// As in matmul_rows8.wgsl.
+// Whether lanes take rows of weights in pairs instead of fours (matmul_rows8.wgsl says why).
 const PAIRS = STEPS == 8u;
 
 @compute @workgroup_size(WG)

@@ -13,7 +13,7 @@ struct Params { count: u32, rows: u32, chosen: u32, normalize: u32, has_scale: u
 @group(0) @binding(4) var<storage, read_write> weights: array<f32>;
 
 const WG = 128u;
-// The same as ops::route::MAX_EXPERTS.
+// MOST is MAX_EXPERTS of experts/route.rs.
 const MOST = 1024u;
 // A thread ranks an expert by itself.
 const PARTS = 1u;

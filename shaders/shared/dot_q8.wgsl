@@ -11,7 +11,7 @@ struct Acts {
     share: f32,
 }
 
-// Where row `row` begins in x: its quants, and the words of its blocks.
+// Where row `row` begins in x: its quants at .x, in quads; the words of its blocks at .y.
 fn acts_row(row: u32, k: u32) -> vec2<u32> {
     let start = row * ((3u * k) >> 5u);
     return vec2<u32>(start, start + (k >> 4u));

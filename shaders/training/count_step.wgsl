@@ -1,4 +1,4 @@
-// count[0] += by, unless `squares` is infinite or no number: the steps of adamw.wgsl that changed
+// count[0] += by, unless `squares` is not finite: the steps of adamw.wgsl that changed
 // something
 // squares [1] f32, count [1] f32. One workgroup.
 struct Params { by: f32 }

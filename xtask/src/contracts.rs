@@ -59,6 +59,7 @@ fn section(kernel: &Kernel, text: &mut String) -> anyhow::Result<()> {
     let head: Vec<_> = wgsl
         .lines()
         .map_while(|line| line.strip_prefix("//"))
+        .take_while(|line| !line.starts_with(" Needs: "))
         .map(|line| line.strip_prefix(' ').unwrap_or(line))
         .collect();
     anyhow::ensure!(!head.is_empty(), "{path} has no comment at its head");

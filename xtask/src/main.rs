@@ -46,6 +46,9 @@ enum Command {
         /// Check only that a new field of `Attend` compiles nowhere in attention; takes a minute
         #[arg(long)]
         fields: bool,
+        /// Write the names that each kernel needs and gives into the head of its file
+        #[arg(long, conflicts_with = "fields")]
+        heads: bool,
     },
     /// Write docs/contracts.md from the kernels
     Contracts {
@@ -78,8 +81,9 @@ fn main() -> anyhow::Result<ExitCode> {
     let holds = match Args::parse().command {
         Command::VerifyShaders(args) => verify::run(&args)?,
         Command::Shaders(args) => dump::run(&args).map(|()| true)?,
-        Command::Tidy { fields: false } => tidy::run()?,
-        Command::Tidy { fields: true } => tidy::fields::run()?,
+        Command::Tidy { heads: true, .. } => tidy::heads::run()?,
+        Command::Tidy { fields: false, .. } => tidy::run()?,
+        Command::Tidy { fields: true, .. } => tidy::fields::run()?,
         Command::Contracts { check } => contracts::run(check)?,
         Command::Map { check } => map::run(check)?,
         Command::Packages => packages::run().map(|()| true)?,

@@ -8,6 +8,7 @@ mod circles;
 mod declarations;
 pub mod fields;
 mod files;
+pub mod heads;
 mod messages;
 mod pieces;
 mod prose;
@@ -102,6 +103,7 @@ pub fn run() -> anyhow::Result<bool> {
     messages::messages(&files, &mut found);
     pieces::pieces(&files, &mut found);
     declarations::check(&files, &mut found);
+    heads::check(&files, &mut found);
     prose::prose(&files, &mut found);
     ci::ci(&files, &mut found);
     cards::cards(&files, &mut found);

@@ -241,7 +241,7 @@ fn halves_of_sigmoid(site: &Site) -> bool {
     from.is_some_and(|from| from.starts_with(") / (1.0 + e)"))
 }
 
-/// `let p = select(0.0, exp(s - most), key < end);`: the key at the end has the score that is least.
+/// `let p = select(0.0, exp(s - most), key < end);`: the key at the end has the least score.
 fn weight_past_end(site: &Site) -> bool {
     let arguments = site.code.split_once(" = select(").and_then(|(_, rest)| rest.strip_suffix(");"));
     let [zero, weight, condition] = arguments.unwrap_or_default().split(", ").collect::<Vec<_>>()[..] else {

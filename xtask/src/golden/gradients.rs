@@ -197,7 +197,7 @@ impl Golden {
             // Without weights, each target has the weight 1.
             let weights = batch["weights"][n].as_array().into_iter().flatten();
             let weights =
-                weights.map(|w| Ok(w.as_f64().context("a weight is no number")? as f32)).collect::<Result<_>>()?;
+                weights.map(|w| Ok(w.as_f64().context("a weight is not finite")? as f32)).collect::<Result<_>>()?;
             Ok(Document { ids: ids(&batch["sequences"][n])?, targets, weights, ..Document::default() })
         };
         (0..count).map(document).collect()
@@ -237,7 +237,7 @@ fn squares(values: impl Iterator<Item = f32>) -> f64 {
     values.map(|v| f64::from(v).powi(2)).sum()
 }
 
-/// The relative L2 difference; infinite for values that are no numbers.
+/// The relative L2 difference; infinite for values that are not finite.
 fn apart(got: &[f32], expected: &[f32]) -> Result<f64> {
     ensure!(got.len() == expected.len(), "{} elements, the reference has {}", got.len(), expected.len());
     let wrong = squares(got.iter().zip(expected).map(|(a, b)| a - b)).sqrt();

@@ -129,8 +129,9 @@ struct User<'a> {
     further: Box<dyn Iterator<Item = Case> + 'a>,
 }
 
-/// The hash of what decides the outcome of a file: its faults, each with its excuse, and the kernels
-/// that contain it with their cases. Comments decide nothing, and excuses of other files neither.
+/// The hash of what decides the outcome of a file: its faults, each with its excuse, and the
+/// kernels that contain it with their cases. Comments decide nothing, and excuses of other files
+/// neither.
 pub fn hash(
     path: &str,
     text: &str,

@@ -45,7 +45,7 @@ pub struct Adapted<'a> {
 /// `m = beta1 m + (1 - beta1) g`, `v = beta2 v + (1 - beta2) g^2`,
 /// `p = p (1 - rate decay) - rate m / c1 / (sqrt(v / c2) + eps)` with the corrections c1 and c2.
 ///
-/// Nothing changes if `squares` is no number. Source: Loshchilov & Hutter 2017, arXiv 1711.05101,
+/// Nothing changes if `squares` is not finite. Source: Loshchilov & Hutter 2017, arXiv 1711.05101,
 /// as in PyTorch's `AdamW` and `clip_grad_norm_`.
 pub fn adamw(spec: &AdamwSpec, step: &AdamwStep, squares: f32, gradient: &[f32], to: Adapted<'_>) {
     let Adapted { p, m, v } = to;

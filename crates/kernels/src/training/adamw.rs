@@ -53,7 +53,7 @@ pub fn adamw_step(spec: &AdamwSpec, rate: f32, most: f32, t: u32) -> [f32; STEP_
 /// A step of AdamW with decoupled decay for one parameter, as in PyTorch. The gradient is
 /// multiplied by min(1, most / (norm + 1e-6)), where `squares` \[1\] is the squared norm of all
 /// gradients. `step` [1, 4] is an input of the step, as [`adamw_step`] makes it. If `squares` is
-/// infinite or no number, nothing changes.
+/// not finite, nothing changes.
 pub fn adamw(rec: &mut Recorder<impl From<Adamw>>, spec: AdamwSpec, of: Moments, squares: Tensor, step: Tensor) {
     let Moments { p, gradient, m, v } = of;
     let StateKind::Words(words) = rec.kind(p) else { panic!("adamw of {:?}", rec.kind(p)) };

@@ -18,7 +18,7 @@ fn squares(case: &mut Case, g: &mut Gen) -> Tensor {
 }
 
 /// Moments that hold something, gradients below and above the largest norm, early and late steps,
-/// rates so large that their effect shows, and norms that are no number.
+/// rates so large that their effect shows, and norms that are not finite.
 pub fn case(g: &mut Gen) -> Case {
     let n = g.pick(&[1, 2, 255, 256, 257, 1021]);
     let mut case = Case::with_states(1, &[StateKind::Words(n); 4], 1, 1);

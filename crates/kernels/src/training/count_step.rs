@@ -25,8 +25,8 @@ pub struct CountStep {
 
 parameters! { CountStep }
 
-/// Adds 1 to `count`, a state of one word that holds an f32, unless `squares` \[1\] is infinite or
-/// no number: then [`adamw`](crate::ops::backward::adamw()) changes nothing either. (f32 counts
+/// Adds 1 to `count`, a state of one word that holds an f32, unless `squares` \[1\] is not
+/// finite: then [`adamw`](crate::ops::backward::adamw()) changes nothing either. (f32 counts
 /// exactly up to 2^24.)
 pub fn count_step(rec: &mut Recorder<impl From<CountStep>>, squares: Tensor, count: State) {
     assert_eq!(

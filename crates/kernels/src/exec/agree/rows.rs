@@ -83,8 +83,8 @@ impl From<RowError> for Difference {
 /// Compares rows of `width` f32.
 #[must_use]
 pub fn of_floats(width: usize, expected: &[f32], got: &[f32]) -> Difference {
-    // Few numbers may all be small by cancellation, and their error then is not. Where rows are
-    // that short, several are taken together.
+    // All elements of a short row may be small by cancellation, while their errors are as large as
+    // those of other rows. So several short rows are judged as one row.
     let together = LEAST.div_ceil(width).clamp(1, (expected.len() / width).max(1));
     let whole = expected.len() / width / together * together * width;
     let mut difference: Difference = worst_row(&expected[..whole], &got[..whole], width * together).into();
