@@ -8,6 +8,9 @@
 // One workgroup per row and head walks the keys in tiles of WG with a running maximum (Dao et al.
 // 2022, arXiv 2205.14135). For the scores each thread has one key. For the values each thread is a
 // (group, quad): it adds one quad of the head for every group-th key of the tile.
+// Needs: k_state_load4 (the type of k_state), workgroup_number (grid.wgsl), keys_of, first_key,
+// start_of_keys, row_of_key (slot keys), reduce_max, reduce_add (reduce.wgsl), v_state_load4 (the
+// type of v_state). Gives: sequences, params.capacity, WG.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

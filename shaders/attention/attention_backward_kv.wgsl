@@ -5,6 +5,8 @@
 // 2] f32 (lse, delta); spans [rows, 3] u32.
 // One workgroup per key and kv head walks the pairs (row, query head) in tiles of WG. For p and ds
 // each thread has one pair. For the sums each thread is a (group, quad).
+// Needs: workgroup_number (grid.wgsl), score_slope (score_slope.wgsl), keys_seen
+// (span_of_row.wgsl). Gives: params.window, spans, params.causal, params.scale, params.softcap.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

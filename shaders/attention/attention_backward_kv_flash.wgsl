@@ -6,6 +6,12 @@
 // that may see them, 32 at a time. A subgroup has 16 columns of each slice of both results. The
 // scale of a row cannot leave a sum over rows. Its share of the largest, a power of two, is in p
 // and ds, and the largest leaves the sum.
+// Needs: QUERIES, qs, WIDE, QUADS, Queries, SLICES, stage_q, WG, PER_ROW, stage_k
+// (tile32_rows.wgsl), PITCH, Most, SLOPE, WEIGHT, stage_dy, largest_scales, stage_v, query_of,
+// slopes (tile32_slopes.wgsl), Column, Rhs, Lhs, Sums, leave, scores, Products, multiply,
+// leave_products (tile32_scores.wgsl), HEAD (the variant). Gives: KINDS, KEYS, params.heads,
+// params.kv_heads, q, k, step_rows, dy_scales, v_scales, stats, params.scale, dy, v, params.window,
+// spans, params.causal, params.softcap.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { heads: u32, kv_heads: u32, causal: u32, window: u32, scale: f32, softcap: f32 }

@@ -4,6 +4,8 @@
 // f32 (lse, delta); spans [rows, 3] u32.
 // One workgroup per row and head walks the keys in tiles of WG. For ds each thread has one key. For
 // the sum each thread is a (group, quad): it adds one quad of the head for every group-th key.
+// Needs: workgroup_number (grid.wgsl), keys_seen (span_of_row.wgsl), score_slope
+// (score_slope.wgsl). Gives: params.window, spans, params.causal, params.scale, params.softcap.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

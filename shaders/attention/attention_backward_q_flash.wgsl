@@ -6,6 +6,12 @@
 // with all heads that share a kv head. It walks their keys, 32 at a time. A subgroup has 16 columns
 // of each slice of the results. The scale of a row of dy leaves its sums, and the largest of v all
 // sums.
+// Needs: QUERIES, ks, WIDE, Queries, exists, place, row_of, QUADS, SLICES, stage_k, WG,
+// keys_of_rows, PER_ROW, stage_q (tile32_rows.wgsl), PITCH, largest_scales, query_of, Most,
+// stage_dy, stage_v, slopes, SLOPE (tile32_slopes.wgsl), Column, Rhs, Lhs, Sums, leave, scores,
+// Products, multiply, leave_products (tile32_scores.wgsl), HEAD (the variant). Gives: KINDS, KEYS,
+// params.heads, params.kv_heads, q, k, step_rows, dy_scales, v_scales, stats, params.scale, dy, v,
+// params.window, spans, params.causal, params.softcap.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { heads: u32, kv_heads: u32, causal: u32, window: u32, scale: f32, softcap: f32 }

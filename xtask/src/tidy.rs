@@ -374,8 +374,8 @@ fn stems(files: &Files, found: &mut Vec<String>) {
             found.push(format!("{path}: declares no kernel with an oracle"));
         }
         for oracle in oracles.iter().map(|rest| rest.trim_end_matches(',')) {
-            let of_family = |family: &&str| files.contains_key(&format!("crates/cpu-ref/src/{family}/{oracle}.rs"));
-            if !FAMILIES.iter().any(|family| of_family(&family)) {
+            let of_family = |family: &str| files.contains_key(&format!("crates/cpu-ref/src/{family}/{oracle}.rs"));
+            if !FAMILIES.iter().any(|family| of_family(family)) {
                 found.push(format!("{path}: no {oracle}.rs in the folder of a family in crates/cpu-ref/src"));
             }
         }

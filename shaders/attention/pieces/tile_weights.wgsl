@@ -45,7 +45,8 @@ fn leave_own(query: u32, j: u32, lid: u32, weights: vec4<f32>) {
     tile[query * SCORE_ROWS + quad / QUADS][quad % QUADS] = weights;
 }
 
-// Each softmax thread leaves a number for the others in `values`, which holds the values only later.
+// Each softmax thread leaves a number for the others in `values`, which is free until the values
+// are staged.
 fn leave_number(number: f32, lid: u32) {
     values[lid / (HEAD / 4u)][lid % (HEAD / 4u)].x = number;
 }

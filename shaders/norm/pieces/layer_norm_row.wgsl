@@ -1,7 +1,7 @@
 // The normalisation of a row, from two passes over it: a second mean takes away what rounding left
 // of the first. The row is multiplied by a power of two first, so that squares do not overflow.
-// Needs: x, params.dim, params.eps, WG, reduce_max, reduce_add. Gives: LayerNormRow,
-// layer_norm_row, layer_norm_element.
+// Needs: params.dim, WG, x, reduce_max, reduce_add, params.eps. Gives: layer_norm_element,
+// layer_norm_row.
 struct LayerNormRow { unit: f32, mean: f32, rest: f32, scale: f32 }
 
 // (x - mean) / sqrt(variance + eps) of an element of the row.

@@ -109,7 +109,7 @@ fn source(kernel: &Kernel, name: &str) -> Option<String> {
         }
     }
     let of = |binding: &str| name.strip_prefix(binding).is_some_and(|rest| rest.starts_with('_'));
-    kernel.bindings.iter().find(|(binding, _)| of(binding)).and_then(|(binding, access)| match access {
+    kernel.bindings.iter().filter(|(binding, _)| of(binding)).find_map(|(binding, access)| match access {
         Access::Weight(_) => Some(format!("the format of {binding}")),
         Access::Kv(_) => Some(format!("the type of {binding}")),
         _ => None,

@@ -12,7 +12,8 @@ fn is_piece(path: &str) -> bool {
 }
 
 /// Words of the language: statements and declarations.
-const KEYWORDS: [&str; 23] = [
+const KEYWORDS: [&str; 24] = [
+    "_",
     "alias",
     "break",
     "case",
@@ -40,7 +41,7 @@ const KEYWORDS: [&str; 23] = [
 
 /// Types, address spaces, roles of cooperative matrices and functions of WGSL. A piece need not
 /// list them.
-const BUILTINS: [&str; 67] = [
+const BUILTINS: [&str; 68] = [
     "A",
     "B",
     "C",
@@ -81,6 +82,7 @@ const BUILTINS: [&str; 67] = [
     "max",
     "min",
     "pack2x16float",
+    "private",
     "pack4xI8Clamp",
     "read",
     "read_write",

@@ -6,7 +6,7 @@ use super::files::Files;
 const ROOT: &str = "crates/kernels/src/";
 
 /// The largest number of public items without the feature `testing`. Macros hid two of them once.
-const MOST: usize = 167;
+const MOST: usize = 172;
 
 const ITEMS: [&str; 9] = ["fn", "async", "unsafe", "struct", "enum", "trait", "type", "const", "static"];
 

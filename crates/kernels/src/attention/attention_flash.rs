@@ -101,7 +101,7 @@ pub struct AttentionFlash {
     /// Keys taken at a time.
     pub keys: u32,
     /// Context length below which rows are computed in f32, each by itself, as rows of separate
-    /// sequences are at any length: see [`AttentionByLength`](crate::attention::fused::AttentionByLength).
+    /// sequences are at any length: see [`crate::attention::fused::AttentionByLength`].
     pub from: Option<u32>,
 }
 

@@ -9,8 +9,8 @@ use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::tensor::{Counts, Tensor};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering, fixed};
 use crate::kernel::split::parts;
-use crate::matmul::ladder::Rounds;
 use crate::matmul::matmul_tile128;
+use crate::matmul::problem::Rounds;
 use crate::norm::pack_f16::unpacked;
 
 kernel! {

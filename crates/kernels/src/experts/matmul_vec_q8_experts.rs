@@ -10,8 +10,8 @@ use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::tensor::{Counts, Tensor};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 use crate::kernel::split::parts;
-use crate::matmul::ladder::Rounds;
 use crate::matmul::matmul_vec_q8;
+use crate::matmul::problem::Rounds;
 
 kernel! {
     MATMUL_VEC_Q8_EXPERTS: "matmul_vec_q8_experts",

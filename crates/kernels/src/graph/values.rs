@@ -1,5 +1,5 @@
-//! The tensors and weights of an operation, for passes over a recording that replace values, or that
-//! look for the readers of a weight.
+//! The tensors and weights of an operation. Passes over a recording replace values, or look for the
+//! readers of a weight.
 
 use crate::graph::tensor::{Tensor, Weight};
 

@@ -27,8 +27,8 @@ macro_rules! wgsl {
 /// `like: other::KERNEL` takes params, bindings, oracle and bound from another kernel. Its `Bind`
 /// dispatches both kernels. `reads: Teams` says that the kernel reads its weights in another way.
 ///
-/// A part of the list may be a path below `shaders/`, or `("cube.wgsl", CUBE)`: a name and a text. A
-/// crate that depends on this one declares its own kernels with texts, and tests them with
+/// A part of the list may be a path below `shaders/`, or `("cube.wgsl", CUBE)`: a name and a text.
+/// A crate that depends on this one declares its own kernels with texts, and tests them with
 /// [`sweep`](crate::testing::own::sweep()) (feature `testing`).
 #[macro_export]
 macro_rules! kernel {

@@ -1,6 +1,7 @@
 //! Product of rows with a weight matrix.
 
-use super::ladder::Part;
+use super::problem::Part;
+use super::product::work;
 use crate::caps::table::measured::MATMUL_MANY_TILES;
 use crate::elementwise::add::{Add, add};
 use crate::elementwise::dropout::{Dropout, dropout};
@@ -66,13 +67,6 @@ impl Operation for Matmul {
     fn work(&self, counts: Counts) -> Work {
         work(self.w, self.y, counts)
     }
-}
-
-/// The cost of a product with `w` that makes `y`.
-pub(crate) fn work(w: Weight, y: Tensor, counts: Counts) -> Work {
-    let (t, n, k) = (u64::from(y.shape.rows_at(counts)), u64::from(w.rows), u64::from(w.cols));
-    let weight_bytes = n * w.ty.row_bytes(w.cols as usize).unwrap_or(0) as u64;
-    Work { flops: 2 * t * n * k, bytes: weight_bytes + 4 * t * (n + k), weight_bytes }
 }
 
 impl Reference for Matmul {

@@ -56,7 +56,7 @@ impl Operation for MatmulInput {
     }
 
     fn work(&self, counts: Counts) -> Work {
-        crate::matmul::matmul::work(self.w, self.dy, counts)
+        crate::matmul::product::work(self.w, self.dy, counts)
     }
 }
 

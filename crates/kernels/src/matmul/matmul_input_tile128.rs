@@ -1,9 +1,9 @@
 //! Derivative of a product with a weight matrix by its activations, of many rows, through
 //! cooperative matrices (tensor cores). The planner makes it.
 
-use super::ladder::TILE128_ROWS;
 use super::matmul_input::MatmulInput;
 use super::matmul_tile128::{DEPTH, TILE};
+use super::problem::TILE128_ROWS;
 use crate::caps::Caps;
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
@@ -67,7 +67,7 @@ impl Operation for MatmulInputTile128 {
     }
 
     fn work(&self, counts: Counts) -> Work {
-        crate::matmul::matmul::work(self.w, self.dx, counts)
+        crate::matmul::product::work(self.w, self.dx, counts)
     }
 }
 

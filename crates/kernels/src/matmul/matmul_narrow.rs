@@ -1,8 +1,7 @@
 //! Product in f32 of several rows, normed in the kernel or not, with an f32 weight of few rows.
 
-use super::ladder::Part;
 use super::matmul;
-use super::norm_matmul_vec::NormMatmulVec;
+use super::problem::Part;
 use super::product::Product;
 use crate::caps::Caps;
 use crate::graph::tensor::{Tensor, Weight};
@@ -44,17 +43,17 @@ pub fn lower(part: &Part<'_>, _: &'static Variant) -> Dispatch {
     dispatch(x, w, None, y, Params { k, n, rows, has_norm: 0, has_weight: 0, eps: 0.0, scale: 1.0, exchange })
 }
 
-/// The dispatch of a product that norms its rows.
-pub fn lower_normed(op: &NormMatmulVec, caps: &Caps) -> Dispatch {
-    let (k, n, rows, exchange) = (op.w.cols, op.w.rows, op.h.shape.rows, caps.subgroup_size);
-    let has_weight = u32::from(op.u.is_some());
-    dispatch(
-        op.h,
-        op.w,
-        op.u,
-        op.y,
-        Params { k, n, rows, has_norm: 1, has_weight, eps: op.eps, scale: op.scale, exchange },
-    )
+/// The dispatch of y = scale x w^T with x = h / sqrt(mean(h^2) + eps) * u.
+pub fn lower_normed(
+    [h, y]: [Tensor; 2],
+    w: Weight,
+    u: Option<Weight>,
+    [eps, scale]: [f32; 2],
+    caps: &Caps,
+) -> Dispatch {
+    let (k, n, rows, exchange) = (w.cols, w.rows, h.shape.rows, caps.subgroup_size);
+    let has_weight = u32::from(u.is_some());
+    dispatch(h, w, u, y, Params { k, n, rows, has_norm: 1, has_weight, eps, scale, exchange })
 }
 
 fn dispatch(h: Tensor, w: Weight, u: Option<Weight>, y: Tensor, params: Params) -> Dispatch {

@@ -1,7 +1,7 @@
 //! Product of 8-bit activations with a quantized weight matrix, up to 8 rows of activations to a
 //! workgroup.
 
-use super::ladder::Part;
+use super::problem::Part;
 use crate::caps::Caps;
 use crate::caps::table::measured::{ROWS8_COLUMNS, ROWS8_MORE_WORKGROUPS, ROWS8_WORKGROUPS};
 use crate::graph::tensor::Weight;

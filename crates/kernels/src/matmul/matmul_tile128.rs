@@ -1,7 +1,7 @@
 //! Product of many rows with a weight matrix, or with two, through cooperative matrices (tensor
 //! cores).
 
-use super::ladder::Part;
+use super::problem::Part;
 use super::product::{Operand, Product};
 use crate::caps::Caps;
 use crate::caps::table::measured::{PAIR_TIME, PAIRED_ROWS, TILE128_AT_ONCE, TILE128_TIME};

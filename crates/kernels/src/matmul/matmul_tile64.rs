@@ -1,7 +1,7 @@
 //! Product of some rows with a weight matrix, quantized or of 16 bits, through cooperative
 //! matrices, in tiles of 16 to 96 rows.
 
-use super::ladder::Part;
+use super::problem::Part;
 use super::product::Product;
 use super::{matmul_tile128, matmul_vec_q8};
 use crate::caps::Caps;

@@ -1,7 +1,7 @@
 //! Product of one row, or of a few rows with a weight of few rows.
 
-use super::ladder::Part;
 use super::matmul;
+use super::problem::Part;
 use crate::caps::Caps;
 use crate::graph::tensor::Weight;
 use crate::kernel::Variant;

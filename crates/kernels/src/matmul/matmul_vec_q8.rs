@@ -1,6 +1,6 @@
 //! Product of one row of 8-bit activations with a quantized weight matrix.
 
-use super::ladder::Part;
+use super::problem::Part;
 use super::product::{Operand, Product};
 use crate::caps::table::measured::{VEC_Q8_MANY_ROWS, VEC_Q8_MIDDLE_STEPS};
 use crate::graph::operation::{Io, Operation, Work};

@@ -1,10 +1,10 @@
 //! Derivative of a product with a weight matrix by the weight, over many rows, through cooperative
 //! matrices (tensor cores). The planner makes it.
 
-use super::ladder::TILE128_ROWS;
 use super::matmul_input_tile128::QUAD;
 use super::matmul_tile128::TILE;
 use super::matmul_weight::{MatmulWeight, add_products, work};
+use super::problem::TILE128_ROWS;
 use crate::caps::Caps;
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};

@@ -57,6 +57,7 @@ macro_rules! matmul {
             }
             modules {
                 ladder,
+                problem,
             }
             cases {
                 matmul_tile128_pair_case,

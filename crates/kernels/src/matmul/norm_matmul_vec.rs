@@ -53,7 +53,7 @@ impl Operation for NormMatmulVec {
     }
 
     fn work(&self, counts: Counts) -> Work {
-        crate::matmul::matmul::work(self.w, self.y, counts)
+        crate::matmul::product::work(self.w, self.y, counts)
     }
 }
 
@@ -61,7 +61,13 @@ impl Lowering for NormMatmulVec {
     fn lower(&self, cx: &Lower<'_>) -> Vec<Dispatch> {
         let (k, n, rows) = (self.w.cols, self.w.rows, self.h.shape.rows);
         if rows > MOST_ROWS {
-            return vec![matmul_narrow::lower_normed(self, cx.caps)];
+            return vec![matmul_narrow::lower_normed(
+                [self.h, self.y],
+                self.w,
+                self.u,
+                [self.eps, self.scale],
+                cx.caps,
+            )];
         }
         let bind = Bind { h: self.h.into(), w: self.w.into(), u: Arg::from(self.u), y: self.y.into() };
         let params = Params { k, n, rows, has_weight: u32::from(self.u.is_some()), eps: self.eps, scale: self.scale };

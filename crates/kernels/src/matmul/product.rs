@@ -1,7 +1,6 @@
 //! A product in a plan: its operand may be rounded, and it may have a bias. The planner makes it
 //! and pairs of it; parity cases record it.
 
-use super::matmul::Matmul;
 use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::tensor::{Counts, Tensor, Weight};
@@ -36,17 +35,18 @@ pub struct Product {
     pub y: Tensor,
 }
 
-impl From<&Matmul> for Product {
-    fn from(&Matmul { w, x, exact, y }: &Matmul) -> Self {
-        Self { w, x, operand: Operand::F32, exact, bias: None, y }
-    }
-}
-
 impl Product {
     /// The scales of the rows of an operand in f16.
     pub(crate) fn scales(&self) -> Option<Tensor> {
         if let Operand::F16 { scales } | Operand::Slabs { scales } = self.operand { Some(scales) } else { None }
     }
+}
+
+/// The cost of a product with `w` that makes `y`.
+pub(crate) fn work(w: Weight, y: Tensor, counts: Counts) -> Work {
+    let (t, n, k) = (u64::from(y.shape.rows_at(counts)), u64::from(w.rows), u64::from(w.cols));
+    let weight_bytes = n * w.ty.row_bytes(w.cols as usize).unwrap_or(0) as u64;
+    Work { flops: 2 * t * n * k, bytes: weight_bytes + 4 * t * (n + k), weight_bytes }
 }
 
 impl Operation for Product {
@@ -55,7 +55,7 @@ impl Operation for Product {
     }
 
     fn work(&self, counts: Counts) -> Work {
-        crate::matmul::matmul::work(self.w, self.y, counts)
+        work(self.w, self.y, counts)
     }
 }
 

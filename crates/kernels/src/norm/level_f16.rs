@@ -22,8 +22,8 @@ kernel! {
 /// of 2^8 (coarse_scale.wgsl), and their largest element may be next to a power of two.
 pub(crate) const COARSER: f32 = 256.0;
 
-/// The parts of a row in f16 have a scale each (`tops`). The largest of them becomes the scale of the
-/// row, and the halves of each part are multiplied by the scale of the part / the scale of the row.
+/// The parts of a row in f16 have a scale each (`tops`). The largest of them becomes the scale of
+/// the row. The halves of a part are multiplied by the scale of the part / the scale of the row.
 /// It works in place, because the halves have no other readers.
 #[derive(Clone, Debug)]
 pub struct LevelF16 {

@@ -21,7 +21,7 @@ use crate::graph::tensor::{Counts, Shape, Tensor};
 use crate::kernel::compose::Shader;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering, When};
 use crate::language::{Lowered, Node, Op, Primitive};
-use crate::matmul::ladder::Rounds;
+use crate::matmul::problem::Rounds;
 use crate::norm::pack_f16::PackF16;
 use crate::norm::rms_norm::RmsNorm;
 #[cfg(feature = "testing")]

@@ -1,6 +1,6 @@
 //! What a plan is asked for.
 
-use crate::matmul::ladder::Rounds;
+use crate::matmul::problem::Rounds;
 
 /// How activations are kept on the way through a model on a GPU.
 ///

@@ -1,4 +1,4 @@
-//! How a kernel reads a weight: which formats it can be bound to, and which of their pieces it gets.
+//! How a kernel reads a weight: the formats that it can be bound to, and the pieces that it gets.
 
 use super::{Format, ROWS_SUMS, USUAL_ROWS};
 
