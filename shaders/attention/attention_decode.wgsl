@@ -5,6 +5,11 @@
 // 512 threads. The other operands are as in norm_rope_heads.wgsl. Without append the states hold
 // this row already. One workgroup per head of q; `lanes` threads share a key, each with a slice of
 // the head (slice_8.wgsl).
+// Needs: WG (the variant), SLICE_QUADS, Slice, slice_of_k, slice_of_v, slice_dot, slice_gather,
+// slice_column (slice_8.wgsl), lanes_add4, neighbourhood, groups_max4, groups_add4 (lanes.wgsl),
+// head_turns (head_turns.wgsl), squares4, inverse_root (square_sums.wgsl), k_state_scaled,
+// k_state_store4, k_state_rounded (the type of k_state), v_state_store4, v_state_rounded (the type
+// of v_state), workgroup_number (grid.wgsl), decode_store (slot result). Gives: q, gathered, table.
 struct Params { q_heads: u32, heads: u32, head_dim: u32, dim: u32, capacity: u32, window: u32, append: u32, norm_q: u32, norm_k: u32, norm_v: u32, exchange: u32, eps: f32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

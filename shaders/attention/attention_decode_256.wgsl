@@ -7,6 +7,13 @@
 // For a score 32 threads share a key, each with a slice of it (head_256.wgsl, head_512.wgsl). For
 // the values eight threads share the 64 elements of a key's value. The first 32 threads finish q,
 // the next 32 k, the next 32 v.
+// Needs: HEAD, StoredKey, Slice, slice_dot, slice_times, slice_turned, slice_most, key_store,
+// key_rounded, value_store, value_rounded, slice_leave, slice_ones, slice_of_q, slice_of_wq,
+// slice_of_k, slice_of_wk, slice_of_v, slice_turns_at, key_stored, slice_of_gathered, key_open
+// (slot keys), WG (the variant), Place, row_of (decode_range.wgsl), lanes_add, lanes_each4,
+// lanes_other, lanes_other4 (lanes_near.wgsl), k_state_scaled (the type of k_state),
+// workgroup_number (grid.wgsl), v_state_Stored, v_state_fetch8, v_state_read8 (the type of
+// v_state), decode_store (slot result). Gives: params.capacity, k, v, wq, wk, gathered, q.
 struct Params { q_heads: u32, heads: u32, group: u32, capacity: u32, window: u32, append: u32, norms: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

@@ -2,6 +2,11 @@
 // of another sequence, with the steps before it
 // Computes attention_decode_128.wgsl for each row; the operands are the same. One workgroup has
 // HEADS heads of q that share their keys.
+// Needs: HEADS (the variant), lanes_other4, lanes_other, lanes_add, lanes_add2, lanes_sum4,
+// lanes_other2 (lanes_near.wgsl), dot8, Values, Keys, keys_of, values_of (decode_keys.wgsl),
+// v_state_read8, v_state_store8, v_state_rounded (the type of v_state), k_state_read8,
+// k_state_scaled, k_state_store8, k_state_rounded (the type of k_state), workgroup_number
+// (grid.wgsl), pack_q8_quad (q8_store.wgsl). Gives: GROUPS, WG, packed.
 struct Params { q_heads: u32, heads: u32, group: u32, rows: u32, capacity: u32, normed: u32, exchange: u32, eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

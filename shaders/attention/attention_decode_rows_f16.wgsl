@@ -5,6 +5,13 @@
 // threads share a key. Each has eight elements of the key, and the score of one of the heads for
 // one of four keys (sixteen.wgsl). Every group of lanes has references of its own, which are raised
 // only where a score exceeds them by RAISE.
+// Needs: dot8, keys_of, values_of (decode_keys.wgsl), HEADS (the variant), lanes_other4, lanes_sum4
+// (lanes_near.wgsl), halves_of_quad (half_scale.wgsl), workgroup_number (grid.wgsl), finish_heads,
+// gathered_eight (rows_heads.wgsl), sixteen_slot, sixteen_add, sixteen_any, sixteen_max
+// (sixteen.wgsl), sixteen_here, sixteen_share, sixteen_of, sixteen_total (sixteen_share.wgsl),
+// k_state_read8 (the type of k_state), v_state_read8 (the type of v_state). Gives: gathered,
+// params.heads, SUBS, q, params.q_heads, params.normed, wq, k, wk, v, params.eps, params.scale,
+// GROUPS, table, WG.
 struct Params {
     q_heads: u32, heads: u32, group: u32, rows: u32, capacity: u32, normed: u32, exchange: u32, row_pitch: u32, slab_pitch: u32, eps: f32, scale: f32,
 }

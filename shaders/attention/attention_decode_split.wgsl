@@ -4,6 +4,12 @@
 // Without append the states hold this row already. Every workgroup finishes its own queries. The
 // workgroup of the last part also finishes the key and the value, and uses them as the states store
 // them.
+// Needs: head_turns (head_turns.wgsl), HEADS (the variant), WG, gathered, TILE, attend
+// (split_keys.wgsl), lanes_add, lanes_other4, lanes_other (lanes_near.wgsl), k_state_scaled,
+// k_state_store4, k_state_rounded (the type of k_state), v_state_store4, v_state_rounded (the type
+// of v_state), workgroup_number (grid.wgsl). Gives: params.softcap, params.head_dim, params.heads,
+// params.splits, step_end, positions, params.window, params.kv_heads, appends, params.capacity,
+// sequences, finish_heads, params.scale, partial, table, q.
 struct Params {
     heads: u32, kv_heads: u32, head_dim: u32, dim: u32, capacity: u32, window: u32, splits: u32, append: u32, norm_q: u32, norm_k: u32, norm_v: u32,
     exchange: u32, eps: f32, scale: f32, softcap: f32,

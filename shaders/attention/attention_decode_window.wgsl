@@ -5,6 +5,12 @@
 // One workgroup for a head and a part. 32 threads share a key, each with a slice of it and of its
 // value. Every 32 threads finish q. In the first part the first 32 threads also finish the row's
 // own key and all others its value; only the value of the second 32 threads counts.
+// Needs: HEAD, slice_ones, slice_of_wq, slice_turns_at, slice_of_k, slice_of_wk, slice_of_v,
+// slice_times, slice_turned, slice_most, key_store, key_rounded, value_store, value_rounded
+// (head_256.wgsl), Slice, slice_dot, key_stored, slice_of_q, key_open (eights_1.wgsl), lanes_add,
+// lanes_each4, lanes_other, lanes_other2 (lanes_near.wgsl), workgroup_number (grid.wgsl), Place,
+// row_of (decode_range.wgsl), v_state_fetch8, v_state_read8 (the type of v_state), k_state_scaled
+// (the type of k_state). Gives: params.capacity, k, v, wq, wk, gathered, q, WG.
 struct Params { q_heads: u32, heads: u32, group: u32, capacity: u32, window: u32, splits: u32, append: u32, norms: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

@@ -1,6 +1,7 @@
 // stats[r] = (lse[r], sum_d dy[r, d] y[r, d]): what the derivatives of attention need of row r
 // y, dy [rows, dim] f32, a row per row of the step and head; lse [rows] f32; stats [rows, 2] f32.
 // One workgroup per row.
+// Needs: workgroup_number (grid.wgsl), reduce_add (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> y: array<f32>;

@@ -8,6 +8,13 @@
 // of the query, raised only where a score exceeds it by RAISE, so sums are rarely scaled (as in
 // FlashAttention-4). flash_whole.wgsl writes results; flash_part.wgsl gives a workgroup one of
 // params.splits parts of the keys, and attention_merge_parts.wgsl joins the parts.
+// Needs: HEAD, SLICE, QUERIES, BAND, KEYS, GAP, EARLY (the variant), limits, Softmax, weigh,
+// is_raised, totals, is_row (flash_scores.wgsl), queries, Queries, Column, Scores, score,
+// leave_scores, shrunk, weights, add, finish (flash_bands.wgsl), keys_of_part, result_place (slot
+// keys), load_k, Values, load_v, stage_k, stage_v (flash_keys.wgsl). Gives: kv, q, params.scale,
+// LARGEST, WIDE, SCORES, scores, ps, PITCH, shrinks, y, WG, params.capacity, params.kv_heads,
+// PER_ROW, params.rows, positions, params.window, ends, params.causal, LOWEST, SLICES,
+// params.softcap, RAISE, raised, params.splits.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, scale: f32, softcap: f32 }

@@ -2,6 +2,9 @@
 // q [rows, heads, head_dim], k [rows, kv_heads, head_dim] f32; spans [rows, 3] u32; y [rows, heads]
 // f32. One workgroup per row and head walks the keys in tiles of WG, one per thread, with a running
 // maximum (Dao et al. 2022, arXiv 2205.14135).
+// Needs: workgroup_number (grid.wgsl), keys_seen (span_of_row.wgsl), score_slope
+// (score_slope.wgsl), reduce_max, reduce_add (reduce.wgsl). Gives: params.window, spans,
+// params.causal, params.scale, params.softcap, WG.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

@@ -5,6 +5,11 @@
 // walks their keys, KEYS at a time (tile32_rows.wgsl, tile32_scores.wgsl). Each of a query's
 // threads keeps the largest score of its own keys and its own sum (Dao et al. 2022, arXiv
 // 2205.14135).
+// Needs: score_slope (score_slope.wgsl), WG, QUERIES, Queries, keys_of_rows, PER_ROW, row_of,
+// SLICES, stage_q, stage_k, exists, place (tile32_rows.wgsl), keys_seen (span_of_row.wgsl),
+// Products, multiply, leave_products, scores, SCORES (tile32_scores.wgsl). Gives: KINDS, KEYS,
+// params.heads, params.kv_heads, q, k, params.window, spans, params.causal, params.scale,
+// params.softcap.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { heads: u32, kv_heads: u32, causal: u32, window: u32, scale: f32, softcap: f32 }

@@ -4,6 +4,10 @@
 // part, it is divided by its sum of weights; then it is the result. One workgroup for HEADS heads
 // that share their keys and for one part. `lanes` threads share a key, each with a slice of the
 // head (slice_8.wgsl, slice_16.wgsl). Every group of lanes keeps a maximum of its own.
+// Needs: SLICE_QUADS, Slice, slice_dot, slice_gather, slice_column, slice_of_q, slice_of_k,
+// slice_of_v (slot slice), HEADS (the variant), lanes_add4, neighbourhood, groups_max4, groups_add4
+// (lanes.wgsl), workgroup_number (grid.wgsl), attention_part (attention_part.wgsl). Gives: q,
+// gathered, WG.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

@@ -2,6 +2,10 @@
 // split_keys.wgsl
 // The queries are finished, and the states hold all keys. One workgroup for HEADS heads that share
 // their keys and for one part.
+// Needs: HEADS (the variant), gathered, TILE, WG, attend (split_keys.wgsl), workgroup_number
+// (grid.wgsl). Gives: params.softcap, params.head_dim, params.heads, params.splits, step_end,
+// positions, params.window, params.kv_heads, appends, params.capacity, sequences, finish_heads,
+// params.scale, partial, q.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

@@ -3,6 +3,10 @@
 // Scores come first: 32 lanes share a key, each with a slice of every head (eights_2.wgsl). Weights
 // follow: four threads share a key. Values are last: eight lanes have 64 elements of every eighth
 // key.
+// Needs: Slice, key_open, key_stored, slice_dot, slice_of_q (eights_2.wgsl), v_state_Stored,
+// v_state_fetch8, v_state_read8 (the type of v_state), lanes_other4, lanes_other (lanes_near.wgsl),
+// workgroup_number (grid.wgsl), attention_part (attention_part.wgsl), sixteen_slot, sixteen_any,
+// sixteen_add, sixteen_max (sixteen.wgsl). Gives: q, gathered, WG.
 struct Params { heads: u32, kv_heads: u32, head_dim: u32, rows: u32, capacity: u32, causal: u32, window: u32, splits: u32, exchange: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

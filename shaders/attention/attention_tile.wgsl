@@ -6,6 +6,11 @@
 // the scores, and four queries by four quads of the results. Queries and keys are staged SLICE
 // columns at a time, values DEEP keys at a time, so that 16 KB of workgroup memory are enough. The
 // next ones are loaded while the threads multiply the staged ones.
+// Needs: HEAD, WG, SLICE (the variant), Softmax, leave, weigh, weights_of, half_of, leave_number,
+// number_of (tile_weights.wgsl), first_key, keys_of, start_of_keys (slot keys), load_ahead,
+// stage_ahead, load_values, stage_values (tile_loads.wgsl). Gives: QUERIES, QUADS, KEYS, q, places,
+// params.kv_heads, tile, COLUMNS, values, params.scale, params.softcap, seen, SCORE_ROWS, LOWEST,
+// PER_ROW, shrinks, sequences, params.capacity.
 struct Params { heads: u32, kv_heads: u32, rows: u32, capacity: u32, causal: u32, window: u32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

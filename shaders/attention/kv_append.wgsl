@@ -2,6 +2,8 @@
 // positions[t] mod capacity
 // k, v [rows, width] f32; positions, sequences [rows] u32; states in any KV type. One workgroup per
 // row; a thread encodes 32 elements of k or of v at a time.
+// Needs: workgroup_number (grid.wgsl), k_state_store32 (the type of k_state), v_state_store32 (the
+// type of v_state). Gives: nothing.
 struct Params { width: u32, rows: u32, capacity: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> k: array<f32>;

@@ -3,6 +3,8 @@
 // partial [heads, splits, head_dim + 4] f32 as in attention_decode_window.wgsl, splits a multiple
 // of 4; w [n, k = heads head_dim] in a format with units; y f32 [n]. Every workgroup makes x for
 // itself (acts_own.wgsl). One workgroup for 16 rows of w, 32 lanes each.
+// Needs: workgroup_number (grid.wgsl), acts_quad (acts_own.wgsl), w_row, w_steps, w_step (the
+// format of w), acts_row (dot_q8.wgsl), lanes_add (lanes_near.wgsl). Gives: WG.
 struct Params { k: u32, n: u32, head_dim: u32, splits: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> partial: array<vec4<f32>>;

@@ -2,6 +2,7 @@
 // base, x0 .. x3, y [n / dim, dim] f32, of which the first `count` x are read; c [n / dim, columns]
 // f32. A sum of tensors whose weights differ from row to row (the predictions and corrections of
 // AltUp, Baykal et al. 2023, arXiv 2301.13310). One thread per element.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32, dim: u32, columns: u32, first: u32, count: u32, shift: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> base: array<f32>;

@@ -1,5 +1,6 @@
 // dx[t, d] = (c[t, first] + shift) dy[t, d]: the derivative of add_weighted.wgsl by one tensor
 // dy, dx [n / dim, dim] f32, c [n / dim, columns] f32. One thread per element.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32, dim: u32, columns: u32, first: u32, shift: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> dy: array<f32>;

@@ -2,6 +2,7 @@
 // weights
 // dy, x0 .. x3 [rows, dim] f32, of which the first `count` x are read; dc [rows, count] f32. One
 // workgroup per row.
+// Needs: workgroup_number (grid.wgsl), reduce_add4 (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32, count: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> dy: array<f32>;

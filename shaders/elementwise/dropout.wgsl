@@ -1,6 +1,7 @@
 // y[i] = x[i] scale, or 0 where the first word of Threefry is below `threshold`, with the key
 // (seed, step) and the counter (i, tensor) (Srivastava et al. 2014)
 // x, y [n] f32, key [2] u32. One thread per element.
+// Needs: workgroup_number (grid.wgsl), threefry2x32 (threefry.wgsl). Gives: nothing.
 struct Params { n: u32, tensor: u32, threshold: u32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

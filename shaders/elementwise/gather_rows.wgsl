@@ -1,5 +1,6 @@
 // y[o, d] = x[out_rows[o], d]
 // x [T, dim] f32, out_rows [rows] u32, y [rows, dim] f32. One thread per element.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { dim: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

@@ -1,6 +1,7 @@
 // dx[t, d] = sum of dy[o, d] over the o with out_rows[o] = t: the derivative of gather_rows.wgsl
 // dy [out, dim] f32, out_rows [out] u32 in rising order, step_rows (T, out), dx [rows, dim] f32.
 // One thread per element finds the first o by bisection.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { dim: u32, rows: u32, most: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> dy: array<f32>;

@@ -2,6 +2,7 @@
 // the derivatives of geglu.wgsl
 // gate, dy, dgate, dup [n / dim, dim] f32; up [n / dim, up_dim] f32, of which `dim` columns from
 // `start` on are read. One thread per element.
+// Needs: workgroup_number (grid.wgsl), gelu_slope (gelu_slope.wgsl). Gives: nothing.
 struct Params { n: u32, dim: u32, up_dim: u32, start: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> gate: array<f32>;

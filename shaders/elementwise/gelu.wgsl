@@ -1,5 +1,6 @@
 // y[i] = gelu(x[i]), tanh form; shared/gelu.wgsl has the formula
 // x, y [n] f32. One thread per element.
+// Needs: workgroup_number (grid.wgsl), gelu_of (gelu.wgsl). Gives: nothing.
 struct Params { n: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

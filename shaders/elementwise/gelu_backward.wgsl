@@ -1,5 +1,6 @@
 // dx[i] = dy[i] gelu'(x[i]): the derivative of gelu.wgsl; shared/gelu_slope.wgsl has the formula
 // x, dy, dx [n] f32. One thread per element.
+// Needs: workgroup_number (grid.wgsl), gelu_slope (gelu_slope.wgsl). Gives: nothing.
 struct Params { n: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

@@ -1,6 +1,7 @@
 // y[t, start + i] = x[t, i]
 // x [n / dim, dim] f32, y [n / dim, wide] f32, of which `dim` columns from `start` on are written.
 // One thread per element of x.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32, dim: u32, wide: u32, start: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

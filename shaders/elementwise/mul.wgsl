@@ -1,6 +1,7 @@
 // y[i] = a[i] * b[i mod period]
 // a, y [n] f32; b [period] f32, a whole tensor (period = n), or a row or a factor that repeats. One
 // thread per element.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32, period: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<f32>;

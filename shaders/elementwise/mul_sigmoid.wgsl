@@ -1,6 +1,7 @@
 // y[t, d] = x[t, d] / (1 + exp(-gate[t]))
 // x, y [n / dim, dim] f32, gate [n / dim] f32. One thread per element. The exponential is taken of
 // -|gate| and cannot overflow.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32, dim: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

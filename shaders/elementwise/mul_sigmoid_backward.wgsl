@@ -2,6 +2,7 @@
 // mul_sigmoid.wgsl by the gate
 // x, dy [rows, dim] f32, gate, dgate [rows] f32. One workgroup per row. The exponential is taken of
 // -|gate| and cannot overflow.
+// Needs: workgroup_number (grid.wgsl), reduce_add (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

@@ -1,5 +1,6 @@
 // dx[i] = dy[i] where x[i] > 0, 0 elsewhere: the derivative of relu.wgsl
 // x, dy, dx [n] f32. One thread per element.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

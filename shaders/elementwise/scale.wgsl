@@ -1,5 +1,6 @@
 // y[i] = x[i] * s
 // x, y [n] f32. One thread per element.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32, s: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

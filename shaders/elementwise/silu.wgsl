@@ -1,5 +1,6 @@
 // y[i] = x[i] / (1 + exp(-x[i])) (Elfwing et al. 2017, arXiv 1702.03118)
 // x, y [n] f32. One thread per element. The exponential is taken of -|x| and cannot overflow.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

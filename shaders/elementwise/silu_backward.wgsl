@@ -1,5 +1,6 @@
 // dx[i] = dy[i] s (1 + x[i] (1 - s)) with s = 1 / (1 + exp(-x[i])): the derivative of silu.wgsl
 // x, dy, dx [n] f32. One thread per element. The exponential is taken of -|x| and cannot overflow.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

@@ -1,6 +1,7 @@
 // y[i] = cap * tanh(x[i] / cap) (Gemma 2 report, arXiv 2408.00118, section 2)
 // x, y [n] f32. One thread per element. Some drivers return NaN from tanh of large arguments and
 // lose small arguments. Therefore exp computes tanh and, near zero, a series does.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32, cap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

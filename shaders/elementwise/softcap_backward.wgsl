@@ -1,6 +1,7 @@
 // dx[i] = dy[i] (1 - (y[i] / cap)^2): the derivative of softcap.wgsl, from its result y
 // y, dy, dx [n] f32. One thread per element. The difference to the cap is taken first, so that it
 // keeps its digits close to the cap.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32, cap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> y: array<f32>;

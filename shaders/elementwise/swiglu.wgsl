@@ -1,6 +1,7 @@
 // y[i] = gate[i] / (1 + exp(-gate[i])) * up[i] (Shazeer 2020, arXiv 2002.05202)
 // gate, up, y [n] f32. One thread per element. The exponential is taken of -|gate| and cannot
 // overflow.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> gate: array<f32>;

@@ -2,6 +2,7 @@
 // s = 1 / (1 + exp(-gate[i])): the derivatives of swiglu.wgsl
 // gate, up, dy, dgate, dup [n] f32. One thread per element. The exponential is taken of -|gate| and
 // cannot overflow.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> gate: array<f32>;

@@ -2,6 +2,7 @@
 // of combine_experts.wgsl
 // x, dx [rows, k, dim] f32, weights, dweights [rows, k] f32, dy [rows, dim] f32. One workgroup per
 // row and choice.
+// Needs: workgroup_number (grid.wgsl), reduce_add (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, slots: u32, k: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

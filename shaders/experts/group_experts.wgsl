@@ -3,6 +3,7 @@
 // one expert; (0, 0, 0) past the last tile
 // step_rows [1] u32 (T), experts [T, k] u32, slots [T k] u32, tiles [tiles, 3] u32. One workgroup
 // per expert. It counts the slots of all experts to find where its own start, then places its own.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { experts: u32, k: u32, tile: u32, tiles: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> step_rows: array<u32>;

@@ -5,6 +5,8 @@
 // slots [T k] u32 and tiles [M, 3] u32 of group_experts.wgsl, dx [T k, k] f32. One workgroup makes
 // 32 slots of one expert by 128 columns. It stages 16 rows of w, 128 columns of each, as
 // they lie, and 16 columns of dy. Every thread accumulates 4 x 4 results.
+// Needs: rows_in_part (rows_in_part.wgsl), w_row, w_load4 (the format of w). Gives: params.stride,
+// params.first, params.n, params.row_base, params.row_count.
 struct Params { k: u32, n: u32, stride: u32, first: u32, row_base: u32, row_count: u32, onto: u32, shares: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> dy: array<f32>;

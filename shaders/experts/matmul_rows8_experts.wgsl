@@ -6,6 +6,8 @@
 // u32 of group_experts.wgsl, y [T k, n] f32. One workgroup for 32 rows of an expert and the slots
 // of a tile, STEPS slots at a time, as in matmul_rows8.wgsl. Results of rows in other parts of w
 // are not written.
+// Needs: STEPS (slot steps), WG, rows8_result (rows8_sums.wgsl), workgroup_number (grid.wgsl),
+// w_rows8 (the format of w). Gives: MOST, x, PAIRS, slots, params.per, params.heads.
 struct Params { k: u32, n: u32, stride: u32, first: u32, per: u32, heads: u32, tiles: u32, row_base: u32, row_count: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;

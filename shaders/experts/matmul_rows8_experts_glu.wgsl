@@ -6,6 +6,10 @@
 // u32 and tiles [tiles, 3] u32 of group_experts.wgsl, packed [T, per n] in 8 bits, n a multiple of
 // 32. One workgroup for 32 rows of both weights of an expert and the slots of a tile, STEPS slots
 // at a time, as in matmul_rows8_glu.wgsl.
+// Needs: WG, rows8_result (rows8_sums.wgsl), workgroup_number (grid.wgsl), STEPS (slot steps), TEAM
+// (the variant), gate_hold, gate_add, gate_ahead (the format of gate), up_add, up_ahead (the format
+// of up), activation (slot activation), pack_q8_quad (q8_store.wgsl). Gives: MOST, x, PAIRS, slots,
+// params.per, params.heads, packed.
 struct Params {
     k: u32, n: u32, gate_stride: u32, gate_first: u32, up_stride: u32, up_first: u32, per: u32, heads: u32, tiles: u32, exchange: u32
 }

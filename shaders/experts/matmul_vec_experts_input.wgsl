@@ -4,6 +4,8 @@
 // dy [T k, n] f32, w [row_count, k] in any weight format (rows row_base.. of all experts' rows),
 // experts [T k] u32, dx [T k, k] f32. One workgroup for 256 columns of one slot. Its threads walk
 // down the rows, four columns each.
+// Needs: workgroup_number (grid.wgsl), rows_in_part (rows_in_part.wgsl), w_load4, w_row (the format
+// of w). Gives: params.stride, params.first, params.n, params.row_base, params.row_count.
 struct Params { k: u32, n: u32, stride: u32, first: u32, slots: u32, row_base: u32, row_count: u32, onto: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> dy: array<f32>;

@@ -4,6 +4,8 @@
 // a format with units (rows row_base.. of all experts' rows), experts [T k] u32, y [T k, n] f32.
 // One workgroup of WG lanes for two rows of one slot. Results of rows in other parts of w are not
 // written.
+// Needs: workgroup_number (grid.wgsl), w_row, w_steps, w_step (the format of w), acts_row,
+// acts_factor (dot_q8.wgsl), lanes_add4 (lanes.wgsl). Gives: x, WG.
 struct Params { k: u32, n: u32, stride: u32, first: u32, per: u32, heads: u32, slots: u32, row_base: u32, row_count: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;

@@ -6,6 +6,11 @@
 // chosen n] in 8 bits, n a multiple of 32. An earlier kernel chose the experts, or this one does
 // (pieces/chosen_before.wgsl, pieces/chosen_here.wgsl). One workgroup for a block of 32 results of
 // one slot: ROW_LANES lanes for two rows of each weight.
+// Needs: ROW_LANES (the variant), workgroup_number (grid.wgsl), ROUTERS, route_row, expert_of
+// (chosen_before.wgsl or chosen_here.wgsl), gate_row, gate_steps, gate_step (the format of gate),
+// up_row, up_step (the format of up), acts_row, acts_factor (dot_q8.wgsl), lanes_add4 (lanes.wgsl),
+// activation (slot activation), pack_q8_quad (q8_store.wgsl). Gives: params.chosen, x, WG,
+// params.count, params.normalize, params.has_scale.
 struct Params {
     k: u32, n: u32, gate_stride: u32, gate_first: u32, up_stride: u32, up_first: u32, chosen: u32, rows: u32, exchange: u32,
     count: u32, normalize: u32, has_scale: u32

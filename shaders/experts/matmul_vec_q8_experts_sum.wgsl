@@ -3,6 +3,8 @@
 // (pack_q8.wgsl), w [E stride, k] in a format with units, experts [T, chosen] u32, weights [T,
 // chosen] f32, y [T, n] f32. One workgroup for two results of one row; its threads share the
 // columns of all choices.
+// Needs: workgroup_number (grid.wgsl), w_steps, w_step, w_row (the format of w), acts_row
+// (dot_q8.wgsl), lanes_add4 (lanes.wgsl). Gives: x, WG.
 struct Params { k: u32, n: u32, stride: u32, first: u32, chosen: u32, rows: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;

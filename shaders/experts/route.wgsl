@@ -5,6 +5,8 @@
 // 1701.06538)
 // logits [rows, count] f32, scale [count] f32 (if has_scale), experts [rows, chosen] u32, weights
 // [rows, chosen] f32. One workgroup per row (pieces/choose.wgsl).
+// Needs: workgroup_number (grid.wgsl), choose (choose.wgsl). Gives: MOST, params.count, WG, logits,
+// PARTS, parts_add, params.chosen, params.normalize, experts, weights, scale, params.has_scale.
 struct Params { count: u32, rows: u32, chosen: u32, normalize: u32, has_scale: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;

@@ -4,6 +4,7 @@
 // logits, dlogits [rows, dim] f32, scale [dim] f32 (if has_scale), experts [rows, k] u32, dweights
 // [rows, k] f32. One workgroup per row, with some experts for each thread. The differences q[e] -
 // q[j] are added one by one: with one large share, the difference of sums would lose its digits.
+// Needs: workgroup_number (grid.wgsl), reduce_max, reduce_add2 (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32, k: u32, normalize: u32, has_scale: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;

@@ -1,5 +1,6 @@
 // y[t, d] = sum_j x[t, j, d], in the order of the slots
 // x [rows, k, dim] f32, y [rows, dim] f32. One thread per element.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32, dim: u32, k: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

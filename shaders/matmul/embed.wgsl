@@ -2,6 +2,8 @@
 // tokens [S, capacity] u32, positions and sequences [T] u32, table [row_count, k] in any weight
 // format (rows row_base.. of the whole table), y [T, k] f32. One thread per four elements. Nothing
 // is written for ids outside this part of the table.
+// Needs: workgroup_number (grid.wgsl), table_load4, table_row (the format of table). Gives:
+// nothing.
 struct Params { k: u32, rows: u32, row_base: u32, row_count: u32, capacity: u32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> tokens: array<u32>;

@@ -3,6 +3,7 @@
 // dy [rows, dim] f32, ids [rows] u32, step_rows (T, out), g [V, dim] f32. One workgroup per row. It
 // returns if an earlier row has its id. Otherwise it sums the rows that have the id, in order, so
 // no two workgroups write one row of g.
+// Needs: workgroup_number (grid.wgsl), reduce_max (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> dy: array<f32>;

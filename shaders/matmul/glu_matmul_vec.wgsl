@@ -2,6 +2,9 @@
 // (acts_own.wgsl)
 // gate f32 [k], up f32 (start a multiple of 4), w [n, k] in a format with units, k a multiple of
 // 32, y f32 [n]. `lanes` threads, a power of two, for two rows of w.
+// Needs: workgroup_number (grid.wgsl), w_unit, w_row, w_halves (the format of w), acts_quad
+// (acts_own.wgsl), activation (gelu4.wgsl), acts_load, acts_row, dot_unit (dot_q8.wgsl), lanes_add4
+// (lanes.wgsl). Gives: WG.
 struct Params { k: u32, n: u32, start: u32, lanes: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> gate: array<vec4<f32>>;

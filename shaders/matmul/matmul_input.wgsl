@@ -2,6 +2,7 @@
 // dy [T, n] f32, w [row_count, k] in any weight format, dx [T, k] f32. One workgroup makes a tile
 // of 64 x 64 results. It stages 16 rows of w, 64 columns of each, as they lie, and the same columns
 // of 64 rows of dy. Every thread accumulates 4 x 4 results. The derivative of matmul.wgsl by x.
+// Needs: w_load4, w_row (the format of w). Gives: nothing.
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, onto: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> dy: array<f32>;

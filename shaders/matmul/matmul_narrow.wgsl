@@ -6,6 +6,8 @@
 // few results: a thread loads four columns of all 16 rows at once and has a part of all 64 sums.
 // Every 32 threads exchange halves of their sums, and the parts of these groups are added at the
 // end, where the factor of the norm is applied.
+// Needs: TWO_POW_MINUS_32, TWO_POW_MINUS_64 (norm_share.wgsl), lanes_other4, lanes_other2,
+// lanes_other (lanes_near.wgsl). Gives: WG.
 struct Params { k: u32, n: u32, rows: u32, has_norm: u32, has_weight: u32, eps: f32, scale: f32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> h: array<vec4<f32>>;

@@ -5,6 +5,8 @@
 // of x (rows8_steps_*.wgsl). Every lane holds a block of 32 columns of each of its rows of x. It
 // multiplies them with row after row of w, two or four at a time, so activations are loaded once.
 // Workgroups of the same rows of w are neighbours.
+// Needs: STEPS (slot steps), WG, rows8_result (rows8_sums.wgsl), workgroup_number (grid.wgsl),
+// w_rows8 (the format of w). Gives: MOST, x, PAIRS, params.many.
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32, tile: u32, exchange: u32, many: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;

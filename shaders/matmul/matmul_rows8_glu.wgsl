@@ -4,6 +4,10 @@
 // format with units, n a multiple of 32; activation is silu or gelu (tanh form). One workgroup for
 // 32 rows of each weight and STEPS rows of x, as in matmul_rows8.wgsl; TEAMS teams of threads share
 // the rows of weights.
+// Needs: TEAMS, TEAM (the variant), STEPS (slot steps), WG, rows8_result (rows8_sums.wgsl),
+// workgroup_number (grid.wgsl), gate_hold, gate_add, gate_ahead (the format of gate), up_add,
+// up_ahead (the format of up), activation (slot activation), pack_q8_quad (q8_store.wgsl). Gives:
+// MOST, x, PAIRS, params.many, packed.
 struct Params { k: u32, n: u32, rows: u32, exchange: u32, many: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;

@@ -4,6 +4,9 @@
 // formats with units, biases f32 (if `biases` has their bit, a lowest), y [rows, rows_a | rows_b |
 // rows_c] f32. Works like matmul_rows8.wgsl. Each weight has a format of its own and as many
 // workgroups as it needs.
+// Needs: STEPS (slot steps), WG, rows8_result (rows8_sums.wgsl), workgroup_number (grid.wgsl),
+// wa_rows8 (the format of wa), wb_rows8 (the format of wb), wc_rows8 (the format of wc). Gives:
+// MOST, x, PAIRS, params.many.
 struct Params { k: u32, rows: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, tile: u32, exchange: u32, many: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;

@@ -5,6 +5,10 @@
 // has_bias), y [rows, n] f32. One workgroup makes 128 x 16 GROUPS results (tile128_loop.wgsl).
 // tile128_quads.wgsl and tile128_groups.wgsl dequantize. tile128_end.wgsl, tile128_end_quads.wgsl
 // or tile128_pair.wgsl binds y and writes the results.
+// Needs: COLUMNS (tile128_slots.wgsl), YMatrix, Band, sums_of (tile128_loop.wgsl), finish (slot end
+// or tile128_end.wgsl or tile128_pair.wgsl), GROUPS (the variant). Gives: params.k, x, params.slab,
+// slot_row, params.rows, params.row_count, params.row_base, ys, scales, params.n, params.has_bias,
+// w.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, slab: u32, row_base: u32, row_count: u32, has_bias: u32 }

@@ -6,6 +6,10 @@
 // weights are 64 of each weight, so a subgroup's registers hold both products of a result. No
 // workgroup knows the largest element of a row. Therefore every 32 columns have a power of two as
 // their scale, 0 where all are 0. level_f16.wgsl brings the scales of a row to one.
+// Needs: COLUMNS, slot_column (tile128_slots.wgsl), Ahead (tile128_groups.wgsl), w_row, w_raw (the
+// format of w), up_raw (the format of up), activation (slot activation), coarse_scale
+// (coarse_scale.wgsl), QUADS, YMatrix, Band, sums_of (tile128_loop.wgsl), halves_of_quad
+// (half_scale.wgsl). Gives: params.k, x, params.slab, ahead_load.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, slab: u32 }

@@ -3,6 +3,9 @@
 // The operands are as there, with weights [n, k] and [other_n, k] of one format, and [third_n, k]
 // of a format of its own. `biases` has a bit for each bias, the lowest for the first weight.
 // Workgroups past the tiles of one weight have the tiles of the next.
+// Needs: w_Four, w_held, w_tile64 (the format of w), other_held (the format of other), third_Four,
+// third_held, third_tile64 (the format of third), WG, TILE (tile64_tiles.wgsl), GROUPS (the
+// variant). Gives: params.rows, x, rows_of, tile64_store, scales.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, rows: u32, n: u32, other_n: u32, third_n: u32, biases: u32 }

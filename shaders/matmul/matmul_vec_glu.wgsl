@@ -2,6 +2,9 @@
 // the norm that readers of x apply, or 1; activation is silu or gelu (tanh form)
 // x one row of activations in 8 bits, gate, up [n, k] in one format with units, n a multiple of 32.
 // One workgroup for a block of 32 results: 16 lanes for two rows of each weight.
+// Needs: workgroup_number (grid.wgsl), gate_row, gate_steps, gate_step (the format of gate),
+// up_row, up_step (the format of up), acts_row, acts_factor (dot_q8.wgsl), lanes_add4 (lanes.wgsl),
+// activation (slot activation), pack_q8_quad (q8_store.wgsl). Gives: x, WG, packed.
 struct Params { k: u32, n: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;

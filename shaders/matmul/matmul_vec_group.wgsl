@@ -3,6 +3,9 @@
 // x one row of activations in 8 bits (pack_q8.wgsl), a [rows_a, k], b [rows_b, k], c [rows_c, k] in
 // formats with units, biases f32 (if `biases` has their bit, a lowest), y f32. One workgroup of 32
 // lanes for two rows of one of the weights.
+// Needs: workgroup_number (grid.wgsl), wa_row, wa_steps, wa_step (the format of wa), acts_row,
+// acts_factor (dot_q8.wgsl), wb_row, wb_steps, wb_step (the format of wb), wc_row, wc_steps,
+// wc_step (the format of wc), lanes_each4, lanes_other (lanes_near.wgsl). Gives: x, WG.
 struct Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;

@@ -3,6 +3,9 @@
 // x one row of activations in 8 bits, w [n, k] in a format with units, n a multiple of 32, a, h f32
 // [n], u [n] f32 (not read when has_weight = 0). One workgroup of WG threads for a block of 32
 // results: PARTS times 32 lanes for two rows.
+// Needs: PARTS, WG (the variant), workgroup_number (grid.wgsl), w_row, w_steps, w_step (the format
+// of w), acts_row, acts_factor (dot_q8.wgsl), lanes_each4 (lanes_near.wgsl), pack_q8_quad
+// (q8_store.wgsl), norm_share (norm_share.wgsl). Gives: x, packed.
 struct Params { k: u32, n: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;

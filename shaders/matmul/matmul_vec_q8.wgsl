@@ -2,6 +2,8 @@
 // readers of x apply, or 1
 // x one row of activations in 8 bits (pack_q8.wgsl), w [row_count, k] in a format with units, bias
 // f32 (if has_bias), y f32. One workgroup of WG lanes for two rows of w.
+// Needs: WG (the variant), workgroup_number (grid.wgsl), w_row, w_steps, w_step (the format of w),
+// acts_row, acts_factor (dot_q8.wgsl), lanes_each4 (lanes_near.wgsl). Gives: x.
 struct Params { k: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;

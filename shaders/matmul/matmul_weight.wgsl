@@ -2,6 +2,8 @@
 // dy [rows, n] f32, x [rows, k] f32, g [n, k] f32. One workgroup makes a tile of 64 x 64 results.
 // It stages 16 rows of dy and of x, 64 columns of each. Every thread accumulates 4 x 4 results. The
 // derivative of matmul.wgsl by w.
+// Needs: rows_that_count (step_rows.wgsl). Gives: step_rows, params.counted, params.rows,
+// params.first.
 struct Params { k: u32, n: u32, rows: u32, counted: u32, first: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> dy: array<f32>;

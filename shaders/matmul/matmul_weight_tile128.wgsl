@@ -6,6 +6,9 @@
 // a row's scales over the largest product is a power of two of at most 1, and dy is multiplied by
 // it while it is staged. The largest leaves the sum. So rows lose precision below 2^-28 of the
 // largest.
+// Needs: rows_that_count (step_rows.wgsl), sum_tile (tile128_sums.wgsl). Gives: operands_load,
+// DEPTH, operands_store, a_tile, b_tile, TILE, ys, finish, step_rows, params.counted, params.rows,
+// params.first.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, counted: u32, first: u32, row_pitch: u32, slab_pitch: u32 }

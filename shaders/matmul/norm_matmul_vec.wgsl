@@ -3,6 +3,8 @@
 // has_weight = 0), y [rows, n] f32: a product that norms its rows itself. One workgroup for a row
 // of h and WEIGHT_ROWS rows of w, as in matmul_vec.wgsl. The factor of the norm is applied to the
 // sums.
+// Needs: workgroup_number (grid.wgsl), w_row, w_load4 (the format of w), norm_share,
+// TWO_POW_MINUS_32 (norm_share.wgsl), reduce_add4, reduce_add (reduce.wgsl). Gives: WG.
 struct Params { k: u32, n: u32, rows: u32, has_weight: u32, eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> h: array<vec4<f32>>;

@@ -2,6 +2,10 @@
 // norm, or 1 (acts_eights.wgsl); activation is silu or gelu (tanh form)
 // gate, up [n, k] in any formats, k a multiple of 8, y f32 [n]. One workgroup for RESULTS rows of
 // each weight. Its threads walk all of them eight columns at a time.
+// Needs: workgroup_number (grid.wgsl), gate_four, gate_begin, gate_load8 (the format of gate),
+// up_four, up_begin, up_load8 (the format of up), Part, dot8, parts_leave, parts_sum
+// (vec_sums.wgsl), acts8, acts_factor (acts_eights.wgsl), activation (slot activation). Gives:
+// params.k, params.has_norm, params.eps, params.has_weight, TEAM, WG.
 struct Params { k: u32, n: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> gate: array<vec4<u32>>;

@@ -3,6 +3,11 @@
 // form)
 // gate, up [n, k] in one format with units, k at most 1024, n a multiple of 32. One workgroup for a
 // block of 32 results: 32 lanes for two rows of each weight.
+// Needs: workgroup_number (grid.wgsl), gate_lane_unit, gate_row, gate_lane_halves, gate_lane_dot
+// (the format of gate), up_lane_unit, up_row, up_lane_dot (the format of up), acts_make
+// (acts_norm.wgsl), acts_load, acts_row, acts_factor (dot_q8.wgsl), lanes_add, lanes_each4,
+// lanes_other (lanes_near.wgsl), activation (slot activation), pack_q8_quad (q8_store.wgsl). Gives:
+// params.k, WG, params.has_weight, params.has_norm, params.eps, packed.
 struct Params { k: u32, n: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> gate: array<vec4<u32>>;

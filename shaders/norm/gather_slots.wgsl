@@ -3,6 +3,7 @@
 // x [rows heads, k] f16 (pack_f16.wgsl), `heads` of its rows divided by one of x_scales [rows] f32,
 // k a multiple of 32, slots [rows of x, per] u32 (group_experts.wgsl), scales [rows of x, per] f32,
 // halves [k / 16, slab, 16] f16, 16 columns of all slots together. One workgroup per slot.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { k: u32, slots: u32, slab: u32, per: u32, heads: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;

@@ -3,6 +3,7 @@
 // x, y [rows, dim] f32. In a normal distribution this keeps a fixed share of largest elements
 // (Gemma 3n's activation sparsity, as in Hugging Face's Gemma3nTextMLP). One workgroup per row:
 // mean, then deviation from it, then differences.
+// Needs: workgroup_number (grid.wgsl), reduce_add (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32, multiplier: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

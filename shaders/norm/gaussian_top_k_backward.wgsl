@@ -3,6 +3,7 @@
 // deviation
 // x, y, dy, dx [rows, dim] f32. One workgroup per row: the means, then the deviation, then the
 // differences. A row of equal elements has no deviation.
+// Needs: workgroup_number (grid.wgsl), reduce_add2, reduce_add (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32, multiplier: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

@@ -3,6 +3,8 @@
 // gate [rows, dim], up [rows, up_dim] f32; dim, up_dim and start multiples of 4; scales [rows] f32,
 // halves in the order of its pitches. One workgroup per row. A thread holds four quads of the row
 // and computes further quads twice.
+// Needs: activation (slot activation), halves_of_quad, half_scale, kept_scale (half_scale.wgsl),
+// workgroup_number (grid.wgsl), reduce_max (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, up_dim: u32, start: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> gate: array<vec4<f32>>;

@@ -2,6 +2,8 @@
 // activation is silu or gelu (tanh form)
 // gate [rows, k], up [rows, up_k] f32, k a multiple of 32, up_k and start multiples of 4. One
 // thread per four elements.
+// Needs: workgroup_number (grid.wgsl), pack_q8_quad (q8_store.wgsl), activation (slot activation).
+// Gives: WG, packed.
 struct Params { k: u32, rows: u32, up_k: u32, start: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> gate: array<vec4<f32>>;

@@ -2,6 +2,8 @@
 // (Ba, Kiros & Hinton 2016, arXiv 1607.06450)
 // x, y [rows, dim] f32, w, b [dim] f32 (not read when has_weight or has_bias = 0). One workgroup
 // per row.
+// Needs: workgroup_number (grid.wgsl), layer_norm_row, layer_norm_element (layer_norm_row.wgsl).
+// Gives: params.dim, WG, x, params.eps.
 struct Params { dim: u32, rows: u32, has_weight: u32, has_bias: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

@@ -1,6 +1,8 @@
 // dx[r, d] = s (g[r, d] - mean_e g[r, e] - n[r, d] mean_e g[r, e] n[r, e]) with g = w dy,
 // n = (x - mean) s and s = 1 / sqrt(variance + eps): the derivative of layer_norm.wgsl by x
 // x, dy, dx [rows, dim] f32, w [dim] f32 (not read when has_weight = 0). One workgroup per row.
+// Needs: workgroup_number (grid.wgsl), layer_norm_row, layer_norm_element (layer_norm_row.wgsl),
+// reduce_add (reduce.wgsl). Gives: params.dim, WG, x, params.eps.
 struct Params { dim: u32, rows: u32, has_weight: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

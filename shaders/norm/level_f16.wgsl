@@ -4,6 +4,7 @@
 // words of two f16, in place, with pitches as in pack_f16.wgsl. Before, parts of `each` elements of
 // a row are divided by tops of their own, as in matmul_tile128_glu.wgsl. Afterwards, whole rows are
 // divided by scales, as in pack_f16.wgsl. dim and each are multiples of 4. One workgroup per row.
+// Needs: workgroup_number (grid.wgsl), reduce_max (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32, each: u32, row_pitch: u32, slab_pitch: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> tops: array<f32>;

@@ -1,5 +1,6 @@
 // y[r, d] = x[r, d] - max_r - log sum_d exp(x[r, d] - max_r)
 // x, y [rows, dim] f32. One workgroup per row: largest element, sum, differences.
+// Needs: workgroup_number (grid.wgsl), reduce_max, reduce_add (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

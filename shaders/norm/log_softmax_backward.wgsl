@@ -1,6 +1,7 @@
 // dx[r, i] = dy[r, i] - exp(y[r, i]) sum_j dy[r, j]: the derivative of log_softmax.wgsl from its
 // result y
 // y, dy, dx [rows, dim] f32. One workgroup per row.
+// Needs: workgroup_number (grid.wgsl), reduce_add (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> y: array<f32>;

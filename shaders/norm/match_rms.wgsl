@@ -1,6 +1,7 @@
 // y[r, d] = x[r, d] * sqrt(mean_d like[r, d]^2 / max(mean_d x[r, d]^2, least))
 // x, like, y [rows, dim] f32: scales each row of x to the size of the same row of `like` (the
 // magnitudes of Gemma 3n's AltUp streams). One workgroup per row.
+// Needs: workgroup_number (grid.wgsl), reduce_add (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32, least: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

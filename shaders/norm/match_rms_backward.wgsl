@@ -3,6 +3,7 @@
 // mean squares X of x and L of like, and f = sqrt(L / max(X, least)): the derivatives of
 // match_rms.wgsl
 // x, like, dy, dx, dlike [rows, dim] f32. One workgroup per row. Where L = 0, dlike is 0.
+// Needs: workgroup_number (grid.wgsl), reduce_add4 (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32, least: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

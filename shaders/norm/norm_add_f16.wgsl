@@ -5,6 +5,8 @@
 // when has_factor = 0), dim a multiple of 4, scales [rows] f32, halves in the order of its pitches.
 // A row is normed at 2^-32 times its size, so squares do not overflow. One workgroup per row. A
 // thread holds two quads of the row and reads further quads again.
+// Needs: halves_of_quad, half_scale, kept_scale (half_scale.wgsl), workgroup_number (grid.wgsl),
+// squares4, inverse_root (square_sums.wgsl), reduce_add2, reduce_add_max (reduce.wgsl). Gives: WG.
 struct Params {
     dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, has_weight: u32, has_factor: u32, has_norm: u32, has_u: u32, eps: f32, next_eps: f32,
     scale: f32

@@ -4,6 +4,8 @@
 // has_weight = 0), dim a multiple of 4, scales [rows] f32, halves in the order of its pitches. Rows
 // are computed at 2^-32 times their size, so squares do not overflow. One workgroup per row. A
 // thread holds two quads of the row and computes further quads twice.
+// Needs: halves_of_quad, half_scale, kept_scale (half_scale.wgsl), workgroup_number (grid.wgsl),
+// reduce_add_max (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, has_add: u32, has_weight: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<vec4<f32>>;

@@ -3,6 +3,8 @@
 // Readers divide by sqrt(2^64 s), so no row has to be summed before it is packed. a, b, h [rows,
 // dim] f32 (b and h not touched when has_add = 0), w [dim] f32 (not read when has_weight = 0), dim
 // a multiple of 32. One thread per four elements.
+// Needs: workgroup_number (grid.wgsl), norm_share (norm_share.wgsl), pack_q8_quad (q8_store.wgsl).
+// Gives: WG, packed.
 struct Params { dim: u32, rows: u32, has_add: u32, has_weight: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<vec4<f32>>;

@@ -2,6 +2,8 @@
 // x, y [rows, heads, head_dim] f32, head_dim a multiple of 4, at most 512, w [head_dim] f32 (not
 // read when has_weight = 0), table [rows, dim / 2, 2] f32, dim a multiple of 8. `lanes` threads per
 // head, a power of two, with a quad each. lanes_subgroup.wgsl explains `exchange`.
+// Needs: workgroup_number (grid.wgsl), head_turns (head_turns.wgsl), head_normed, head_turned
+// (heads_quads.wgsl). Gives: WG, table.
 struct Params { heads: u32, head_dim: u32, dim: u32, rows: u32, lanes: u32, exchange: u32, has_weight: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;

@@ -4,6 +4,9 @@
 // of v without a weight (if norm_v); table [rows, dim / 2, 2] f32, dim a multiple of 8; positions,
 // sequences [rows] u32; states in any KV type. `lanes` threads for each head of q, of k and of v,
 // as in norm_rope.wgsl, and whole workgroups for each row.
+// Needs: workgroup_number (grid.wgsl), head_turns (head_turns.wgsl), head_normed, head_turned
+// (heads_quads.wgsl), k_state_scaled, k_state_store4 (the type of k_state), head_most
+// (head_most.wgsl), v_state_store4 (the type of v_state). Gives: WG, table.
 struct Params {
     q_heads: u32, heads: u32, head_dim: u32, dim: u32, rows: u32, capacity: u32, lanes: u32, exchange: u32, norm_q: u32, norm_k: u32, norm_v: u32, eps: f32,
 }

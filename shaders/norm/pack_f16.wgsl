@@ -4,6 +4,8 @@
 // row by row, or 16 columns of all rows together. The pitches decide the order: the distances, in
 // vectors of four, from row to row and from 16 columns to the next 16. half_scale.wgsl gives the
 // reason for the scales. One workgroup per row.
+// Needs: workgroup_number (grid.wgsl), reduce_max (reduce.wgsl), half_scale, kept_scale,
+// halves_of_quad (half_scale.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32, row_pitch: u32, slab_pitch: u32, scaled: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;

@@ -3,6 +3,7 @@
 // x [rows, k] f32, k a multiple of 32; y [rows, k / 4 + k / 8] words: k / 4 words of quants, then
 // (d, d sum q[..16], d sum q[16..], share) for each block. The share belongs to a norm whose factor
 // readers apply (norm_pack_q8.wgsl); here it is 0. One thread per four elements.
+// Needs: workgroup_number (grid.wgsl), pack_q8_quad (q8_store.wgsl). Gives: WG, packed.
 struct Params { k: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;

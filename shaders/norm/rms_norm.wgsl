@@ -2,6 +2,7 @@
 // x [rows, dim] f32, w [dim] f32 (not read when has_weight = 0), y [rows, dim] f32. One workgroup
 // per row. A row is divided by its largest element first if that is above 1, so that squares do not
 // overflow.
+// Needs: workgroup_number (grid.wgsl), reduce_max, reduce_add (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32, has_weight: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

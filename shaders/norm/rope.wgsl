@@ -2,6 +2,7 @@
 // < dim/2
 // x, y [rows, heads, head_dim] f32; table [rows, dim/2, 2] f32 (cos, sin), from the host. Elements
 // past dim are copied. One thread per element. (Su et al. 2021, arXiv 2104.09864; NEOX pairing)
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { heads: u32, head_dim: u32, dim: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

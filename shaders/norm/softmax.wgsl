@@ -1,6 +1,7 @@
 // y[r, d] = exp(x[r, d] - max_r) / sum_d exp(x[r, d] - max_r)
 // x, y [rows, dim] f32. One workgroup per row: largest element, sum, quotients. Elements of minus
 // infinity are masked.
+// Needs: workgroup_number (grid.wgsl), reduce_max, reduce_add (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

@@ -3,6 +3,7 @@
 // y, dy, dx [rows, dim] f32. One workgroup per row. The derivative at the largest element of y is
 // subtracted from dy first: where that element has nearly all the weight, the difference above
 // would lose its digits.
+// Needs: workgroup_number (grid.wgsl), reduce_max, reduce_add (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> y: array<f32>;

@@ -1,5 +1,6 @@
 // y[r] = the first index of the largest element of x[r]; NaN never wins, and a row of NaN gives 0
 // x [rows, dim] f32, read as bits, y [rows] u32. One workgroup per row.
+// Needs: workgroup_number (grid.wgsl), NAN_KEY, order_key, best_of (order.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<u32>;

@@ -6,6 +6,7 @@
 // history.
 // Sources: Keskar et al. 2019, arXiv 1909.05858, section 4.1; OpenAI's API reference (frequency,
 // presence).
+// Needs: SampleParams (sampling.wgsl), workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { vocab: u32, rows: u32, capacity: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;

@@ -8,6 +8,11 @@
 // One workgroup per row, after sample_scan.wgsl has read the whole row. The strips have the largest
 // logit and the sum, and tell where the candidates are. The whole row is read again only where the
 // list of candidates does not decide. Sources: see cpu-ref's sample.rs and sample_threshold.rs.
+// Needs: SampleParams (sampling.wgsl), order_key, NAN_KEY, first_of, best_of, key_value
+// (order.wgsl), found, MOST, ROOM (largest.wgsl), workgroup_number (grid.wgsl), strip,
+// list_from_strips (strips.wgsl), reduce_max, reduce_add, reduce_add4 (reduce.wgsl), gumbel,
+// threefry2x32 (threefry.wgsl). Gives: WG, key_at, strips, params.strips, params.per_thread,
+// params.vocab.
 struct Params { vocab: u32, rows: u32, capacity: u32, strips: u32, per_thread: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<u32>;

@@ -4,6 +4,7 @@
 // logits read as bits, raw [rows, vocab] f32; out_rows [rows], positions, sequences [T] u32; strips
 // [rows, strips + 1] of 4 words. A workgroup has a slice of WG * per_thread ids. Each thread reads
 // every WG-th id of the slice. The ids of 32 neighbouring threads are a strip.
+// Needs: workgroup_number (grid.wgsl), first_of, NAN_KEY, order_key (order.wgsl). Gives: WG.
 struct Params { vocab: u32, rows: u32, per_thread: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<u32>;

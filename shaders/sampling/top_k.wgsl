@@ -2,6 +2,8 @@
 // indices
 // x [rows, dim] f32, read as bits, y [rows, 2 k] of f32 bits and u32. NaN is left out. If fewer
 // than k elements remain, the rest is minus infinity and 0xffffffff. One workgroup per row.
+// Needs: order_key, NAN_KEY, precedes, best_of (order.wgsl), workgroup_number (grid.wgsl),
+// list_largest, strip_keys, ROOM, found (largest.wgsl). Gives: WG, key_at.
 struct Params { dim: u32, rows: u32, k: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<u32>;

@@ -4,6 +4,7 @@
 // (Loshchilov & Hutter 2017, arXiv 1711.05101, as in PyTorch's AdamW)
 // g, p, m, v [n] f32, squares [1] f32, step (rate, most, c1, c2) f32. One thread per element.
 // Nothing changes if `squares` is not finite, which its bits tell.
+// Needs: workgroup_number (grid.wgsl), is_number (is_number.wgsl). Gives: nothing.
 struct Params { n: u32, keep1: f32, gain1: f32, keep2: f32, gain2: f32, eps: f32, decay: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> g: array<f32>;

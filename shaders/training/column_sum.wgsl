@@ -2,6 +2,8 @@
 // absent: derivatives by rows that repeat
 // a, b [rows * each, dim] f32, s [rows * each] f32, g [dim] f32. One workgroup for `columns`
 // columns, a power of two up to 64. The other threads have other rows of these columns.
+// Needs: workgroup_number (grid.wgsl), rows_that_count (step_rows.wgsl). Gives: step_rows,
+// params.counted, params.rows, params.first.
 struct Params { dim: u32, columns: u32, each: u32, rows: u32, counted: u32, first: u32, has_b: u32, has_s: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<f32>;

@@ -1,6 +1,7 @@
 // count[0] += by, unless `squares` is not finite: the steps of adamw.wgsl that changed
 // something
 // squares [1] f32, count [1] f32. One workgroup.
+// Needs: workgroup_number (grid.wgsl), is_number (is_number.wgsl). Gives: nothing.
 struct Params { by: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> squares: array<f32>;

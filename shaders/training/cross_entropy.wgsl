@@ -1,6 +1,7 @@
 // y[t] = (lse - logits[t, targets[t]], lse) with lse = ln sum_v exp(logits[t, v]); the loss is 0
 // for a target of `vocabulary` or more
 // logits [rows, vocabulary] f32, targets [rows] u32, y [rows, 2] f32. One workgroup per row.
+// Needs: workgroup_number (grid.wgsl), reduce_max, reduce_add (reduce.wgsl). Gives: WG.
 struct Params { vocabulary: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;

@@ -2,6 +2,7 @@
 // `vocabulary` or more: the derivative of the weighted losses of cross_entropy.wgsl
 // logits, d [rows, vocabulary] f32, targets [rows] u32, weights [rows] f32, losses [rows, 2] f32
 // (loss, lse). One thread per element.
+// Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { vocabulary: u32, rows: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;

@@ -1,6 +1,7 @@
 // y[at + i] = sum of x^2 over the i-th stretch of `each` elements of x, or sum of x (plain = 1)
 // x [n] f32, y f32. One workgroup per stretch. Sums of all stretches of several x, and then the sum
 // of these, have a fixed order.
+// Needs: workgroup_number (grid.wgsl), reduce_add (reduce.wgsl). Gives: WG.
 struct Params { n: u32, each: u32, at: u32, plain: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<f32>;

@@ -5,6 +5,7 @@ use super::files::Files;
 use super::pieces::names;
 use crate::workspace::root;
 use anyhow::Context as _;
+use kernels::testing::kernel::format::FORMATS;
 use kernels::testing::kernel::{Access, Fill, Kernel, Part};
 use kernels::testing::language;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,8 +73,10 @@ fn ending(text: &str, kernels: &[&Kernel]) -> anyhow::Result<String> {
     }
     let needs: Vec<_> = sources.iter().map(|(source, names)| format!("{} ({source})", names.join(", "))).collect();
     let mut gives = vec![];
-    for piece in kernels.iter().flat_map(|kernel| kernel.variants).flat_map(|variant| variant.pieces().skip(1)) {
-        for need in names(piece.1).needs {
+    let pieces = kernels.iter().flat_map(|kernel| kernel.variants).flat_map(|variant| variant.pieces().skip(1));
+    let texts = pieces.map(|(_, text)| (*text).to_string()).chain(kernels.iter().flat_map(|kernel| of_formats(kernel)));
+    for text in texts {
+        for need in names(&text).needs {
             let given = need.starts_with("params.") || own.gives.contains(&need);
             if given && !gives.contains(&need) {
                 gives.push(need);
@@ -82,6 +85,16 @@ fn ending(text: &str, kernels: &[&Kernel]) -> anyhow::Result<String> {
     }
     let listed = |all: &[String]| if all.is_empty() { "nothing".to_string() } else { all.join(", ") };
     Ok(format!("Needs: {}. Gives: {}.", listed(&needs), listed(&gives)))
+}
+
+/// The pieces of every format for the weights of a kernel.
+fn of_formats(kernel: &Kernel) -> Vec<String> {
+    let hows = kernel
+        .bindings
+        .iter()
+        .filter_map(|(_, access)| if let Access::Weight(how) = access { Some(how) } else { None });
+    hows.flat_map(|how| FORMATS.iter().filter(|format| how.reads(format)).filter_map(|format| how.pieces(format, true)))
+        .collect()
 }
 
 /// Where a kernel gets a name: a file, a slot, the variant in Rust, or the pieces of a binding.

@@ -155,7 +155,6 @@ pub trait Lowering {
 pub struct Lower<'a> {
     pub caps: &'a Caps,
     /// Largest row counts of the plan.
-    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "parity cases read it"))]
     pub capacity: Counts,
     /// Whether values may be rounded; see [`Precision::Fast`](crate::Precision::Fast).
     pub fast: bool,

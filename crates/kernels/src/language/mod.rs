@@ -3,7 +3,9 @@
 
 mod own;
 
-pub use own::{Own, Owned};
+pub use own::Own;
+#[cfg(feature = "testing")]
+pub use own::Owned;
 
 use crate::attention::attention_flash::AttentionFlash;
 use crate::attention::list as attention;

@@ -30,6 +30,7 @@ pub struct Rung {
     /// Whether the rung takes a product on this device.
     serves: fn(Problem, &Caps) -> bool,
     /// The variants in words: which one takes which part of a product.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the map reads it"))]
     pub forms: &'static str,
     form: fn(&Part<'_>) -> &'static Variant,
     lower: fn(&Part<'_>, &'static Variant) -> Dispatch,

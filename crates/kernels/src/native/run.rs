@@ -8,37 +8,20 @@
 mod backward;
 mod call;
 mod experts;
+mod operands;
 mod training;
 
 use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::graph::record::RopeTable;
-use crate::graph::tensor::{KvState, StateKind, Tensor};
+use crate::graph::tensor::{KvState, StateKind};
 use crate::ops;
 pub use backward::*;
-use call::{Call, argument};
+use call::{Call, argument, rotation};
 use cpu_ref::{KvType, Mask};
 pub use experts::*;
-use gguf::GgmlType;
+pub use operands::{Heads, Matrix};
 pub use training::*;
-
-/// A matrix [rows, cols] in any weight format, with the byte layout of ggml.
-#[derive(Copy, Clone, Debug)]
-pub struct Matrix<'a> {
-    pub ty: GgmlType,
-    pub rows: usize,
-    /// Every row is a whole number of blocks of the type.
-    pub cols: usize,
-    pub bytes: &'a [u8],
-}
-
-impl<'a> Matrix<'a> {
-    /// A matrix of f32, row by row.
-    #[must_use]
-    pub fn f32(values: &'a [f32], rows: usize, cols: usize) -> Self {
-        Self { ty: GgmlType::F32, rows, cols, bytes: bytemuck::cast_slice(values) }
-    }
-}
 
 /// y = (x - mean(x)) / sqrt(variance(x) + eps) * w + b over rows of `dim` elements; `w` and `b` are
 /// \[dim\] or none.
@@ -276,33 +259,6 @@ pub fn rope(
     call.run(y)
 }
 
-/// A call over heads that rotate by their positions, with the heads and the rows of the table.
-fn rotation(
-    operation: &'static str,
-    on: impl Into<Executor>,
-    (name, x): (&'static str, &[f32]),
-    positions: &[u32],
-    heads: usize,
-    table: &RopeTable,
-) -> Result<(Call, Tensor, Tensor), Error> {
-    let width = x.len() / positions.len().max(1);
-    if heads == 0
-        || !width.is_multiple_of(heads)
-        || table.dim as usize > width / heads
-        || !table.dim.is_multiple_of(2)
-        || table.dim == 0
-    {
-        return Err(argument(operation, "the number of rotated elements is zero, odd or larger than a head"));
-    }
-    if table.factors.as_ref().is_some_and(|f| f.len() != table.dim as usize / 2) {
-        return Err(argument(operation, "the table does not have one factor per pair"));
-    }
-    let mut call = Call::new(operation, on, positions.len(), &[])?;
-    call.input.positions = positions.to_vec();
-    let (x, rows) = (call.tensor(name, x, width)?.heads(heads as u32), call.rec.rope_rows(table));
-    Ok((call, x, rows))
-}
-
 /// Index of the first largest element of every row of `dim`.
 ///
 /// # Errors
@@ -331,30 +287,6 @@ pub fn top_k(on: impl Into<Executor>, x: &[f32], dim: usize, k: u32) -> Result<V
     let pairs =
         |row: &[u32]| row[k as usize..].iter().zip(row).map(|(id, value)| (*id, f32::from_bits(*value))).collect();
     Ok(rows.chunks_exact(2 * k as usize).map(pairs).collect())
-}
-
-/// The heads of an attention, and its mask and scale.
-#[derive(Copy, Clone, Debug)]
-pub struct Heads {
-    pub heads: usize,
-    /// A divisor of `heads`.
-    pub kv_heads: usize,
-    /// A multiple of 4, at most [`crate::ops::MAX_HEAD_DIM`].
-    pub dim: usize,
-    pub attend: ops::Attend,
-}
-
-impl Heads {
-    fn check(&self, operation: &'static str) -> Result<(), Error> {
-        if self.kv_heads == 0 || self.heads == 0 || !self.heads.is_multiple_of(self.kv_heads) {
-            return Err(argument(operation, "the kv heads do not divide the query heads"));
-        }
-        if self.dim == 0 || !self.dim.is_multiple_of(4) || self.dim > crate::attention::attention::MAX_HEAD_DIM as usize
-        {
-            return Err(argument(operation, "the head dimension is not a multiple of 4 up to 512"));
-        }
-        Ok(())
-    }
 }
 
 /// y = softmax(scale q k^T) v with `q` [T, heads, dim], `k` and `v` [S, kv_heads, dim], and S >= T.

@@ -1,8 +1,8 @@
 //! Derivatives on slices: from the derivative `dy` by the result of an operation, the derivatives
 //! by its operands.
 
-use super::call::{Call, argument};
-use super::{Heads, Matrix};
+use super::call::{Call, argument, rotation};
+use super::operands::{Heads, Matrix};
 use crate::attention::attention_lse::Attended;
 use crate::device::executor::Executor;
 use crate::error::Error;
@@ -104,7 +104,7 @@ pub fn rope_backward(
     heads: usize,
     table: &RopeTable,
 ) -> Result<Vec<f32>, Error> {
-    let (mut call, dy, rows) = super::rotation("rope_backward", on, ("dy", dy), positions, heads, table)?;
+    let (mut call, dy, rows) = rotation("rope_backward", on, ("dy", dy), positions, heads, table)?;
     let dx = backward::rope_backward(&mut call.rec, dy, rows);
     call.run(dx)
 }

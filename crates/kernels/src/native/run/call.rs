@@ -1,6 +1,7 @@
 //! A recording of one operation, with its executor, weights and inputs.
 
-use super::Matrix;
+use super::operands::Matrix;
+pub use super::operands::argument;
 use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::exec::Watch;
@@ -8,6 +9,7 @@ use crate::exec::states::States;
 use crate::exec::weights::{TensorBytes, Weights};
 use crate::graph::input::StepInput;
 use crate::graph::record::Recorder;
+use crate::graph::record::RopeTable;
 use crate::graph::tensor::{Counts, Lead, Shape, StateKind, Tensor, Weight};
 use crate::language::Primitive;
 use crate::plan::PlanOptions;
@@ -21,10 +23,6 @@ pub struct Call {
     weights: Weights,
     pub rec: Recorder<Primitive>,
     pub input: StepInput,
-}
-
-pub fn argument(operation: &'static str, problem: &'static str) -> Error {
-    Error::Argument { operation, problem }
 }
 
 /// Writes the words of a state.
@@ -266,4 +264,31 @@ impl Call {
         let outputs = plan.run(states, &self.input, Watch::default())?.wait()?;
         Ok(outputs.0.into_iter().next().unwrap_or_default())
     }
+}
+
+/// A call over heads that rotate by their positions, with the heads and the rows of the table.
+pub(super) fn rotation(
+    operation: &'static str,
+    on: impl Into<Executor>,
+    (name, x): (&'static str, &[f32]),
+    positions: &[u32],
+    heads: usize,
+    table: &RopeTable,
+) -> Result<(Call, Tensor, Tensor), Error> {
+    let width = x.len() / positions.len().max(1);
+    if heads == 0
+        || !width.is_multiple_of(heads)
+        || table.dim as usize > width / heads
+        || !table.dim.is_multiple_of(2)
+        || table.dim == 0
+    {
+        return Err(argument(operation, "the number of rotated elements is zero, odd or larger than a head"));
+    }
+    if table.factors.as_ref().is_some_and(|f| f.len() != table.dim as usize / 2) {
+        return Err(argument(operation, "the table does not have one factor per pair"));
+    }
+    let mut call = Call::new(operation, on, positions.len(), &[])?;
+    call.input.positions = positions.to_vec();
+    let (x, rows) = (call.tensor(name, x, width)?.heads(heads as u32), call.rec.rope_rows(table));
+    Ok((call, x, rows))
 }

@@ -1,7 +1,7 @@
 //! Routed experts on slices.
 
-use super::Matrix;
 use super::call::{Call, argument};
+use super::operands::Matrix;
 use crate::device::executor::Executor;
 use crate::error::Error;
 use crate::ops::{self, backward};
