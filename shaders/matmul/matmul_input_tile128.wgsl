@@ -8,7 +8,7 @@
 // Needs: Ahead, ahead_store, begin (tile128_groups.wgsl or tile128_quads.wgsl), ahead_load
 // (tile128_ahead.wgsl or tile128_quads.wgsl), sum_tile (tile128_sums.wgsl). Gives: operands_load,
 // DEPTH, operands_store, a_tile, b_tile, TILE, ys, finish, slot_row, slot_column, slot_live, ws,
-// slot_at.
+// slot_at, WG.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, onto: u32 }

@@ -7,7 +7,7 @@
 // a unit of two rows of each group. The subgroup stages half of them at a time, group after group,
 // so fragments of x are loaded once for all groups. Sums of subgroups are added at the end.
 // Needs: w_Four, w_held, w_tile64 (the format of w), WG, TILE (tile64_tiles.wgsl), GROUPS (the
-// variant). Gives: params.rows, x, rows_of, tile64_store, scales.
+// variant). Gives: params.rows, x, rows_of, tile64_store, scales, params.k.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 }

@@ -4,7 +4,8 @@
 // `biases` for each bias. Workgroups past the tiles of the first weight have the tiles of the
 // second.
 // Needs: w_Four, w_held, w_tile64 (the format of w), other_held (the format of other), WG, TILE
-// (tile64_tiles.wgsl), GROUPS (the variant). Gives: params.rows, x, rows_of, tile64_store, scales.
+// (tile64_tiles.wgsl), GROUPS (the variant). Gives: params.rows, x, rows_of, tile64_store, scales,
+// params.k.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, rows: u32, n: u32, other_n: u32, biases: u32 }

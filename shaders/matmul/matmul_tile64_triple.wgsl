@@ -5,7 +5,7 @@
 // Workgroups past the tiles of one weight have the tiles of the next.
 // Needs: w_Four, w_held, w_tile64 (the format of w), other_held (the format of other), third_Four,
 // third_held, third_tile64 (the format of third), WG, TILE (tile64_tiles.wgsl), GROUPS (the
-// variant). Gives: params.rows, x, rows_of, tile64_store, scales.
+// variant). Gives: params.rows, x, rows_of, tile64_store, scales, params.k.
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, rows: u32, n: u32, other_n: u32, third_n: u32, biases: u32 }
