@@ -89,7 +89,8 @@ pub fn near_ties(x: &[f32], k: usize) -> usize {
 /// Distance from half way, in quants: 127 times the error of an f32 computation.
 const CLOSE: f64 = 5e-4;
 
-/// The same in a block whose scale may be a step of 2^-16 larger or smaller.
+/// Distance from half way, in quants, in a block whose scale may be a step of 2^-16 larger or
+/// smaller.
 const CLOSE_TO_A_STEP: f64 = 3e-3;
 
 /// Converts packed rows of `k` elements back to f32.
