@@ -52,7 +52,7 @@ impl Pipelines {
         }
     }
 
-    /// The same pipelines, except those of some shaders.
+    /// These pipelines, except the pipelines of the shaders for which `left_out` is true.
     pub fn without(&self, left_out: impl Fn(&Shader) -> bool) -> Self {
         let mut others = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         others.retain(|shader, _| !left_out(shader));
@@ -61,7 +61,7 @@ impl Pipelines {
 }
 
 /// Pipelines that are being built in the background. Dropping it waits for the pipelines that were
-/// begun and skips the others.
+/// begun and skips the other pipelines.
 #[must_use]
 #[derive(Debug, Default)]
 pub struct Preparing {

@@ -58,7 +58,7 @@ pub(crate) enum Submits {
 pub(super) struct Passes {
     /// A cut is where the work would exceed the longest submit, or at every layer.
     whole: Vec<(Range<usize>, End)>,
-    /// The same with early submits.
+    /// The cuts of these steps, with early submits.
     early: Vec<(Range<usize>, End)>,
 }
 

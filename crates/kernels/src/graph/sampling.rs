@@ -59,7 +59,7 @@ impl SampleParams {
         self.last_n > 0 && (self.repetition != 1.0 || self.frequency != 0.0 || self.presence != 0.0)
     }
 
-    /// The same parameters for the oracle.
+    /// These parameters in the form that the oracle takes.
     #[must_use]
     pub fn spec(&self) -> cpu_ref::SampleSpec {
         cpu_ref::SampleSpec {

@@ -12,7 +12,7 @@ const WORDS_OF: [&str; 5] =
     ["pack2x16float(", "halves_of_quad(", "bitcast<u32>(", "bitcast<vec2<u32>>(", "bitcast<vec4<u32>>("];
 
 impl Device {
-    /// The same device with faulty kernels of this name.
+    /// This device, on which the kernels of this name are faulty.
     ///
     /// # Panics
     /// If a kernel of this name writes nothing that [`faulty`] finds.
