@@ -81,7 +81,7 @@ pub struct AdapterSummary {
     pub driver: String,
 }
 
-/// Size of the memory blocks that small buffers share; a larger buffer gets its own allocation of
+/// Size of the memory blocks that small buffers share. A larger buffer gets its own allocation of
 /// its exact size. Blocks of 64 MB would waste 655 MB with the weights of Qwen3-8B, because few of
 /// its matrices fit into the rest of a block.
 const BLOCK_BYTES: Range<u64> = 8 << 20..8 << 20;

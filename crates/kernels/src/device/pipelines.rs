@@ -25,8 +25,8 @@ pub(crate) struct Pipeline {
     pub pipeline: wgpu::ComputePipeline,
 }
 
-/// The place of a shader's pipeline, or of the reason why the device refused it. The first caller
-/// builds it; concurrent callers block until it is ready.
+/// The pipeline of a shader, or the reason why the device refused it. The first caller builds the
+/// pipeline. Concurrent callers block until it is ready.
 type Slot = Arc<OnceLock<Result<Arc<Pipeline>, String>>>;
 
 /// The pipelines of a device.

@@ -65,7 +65,7 @@ pub struct Agreement {
     pub near: usize,
     /// The largest NMSE of a row: that of the kernels, or [`ROUNDED`] if activations are near a
     /// neighbour. An operation that appends a row to a rounded state and reads it again may compute
-    /// the row twice; its bound is that of the state's rounding.
+    /// the row twice. Its bound is the bound of the state's rounding.
     pub bound: f64,
     /// The largest difference of an element, in units of the root of the bound.
     pub peak: f64,

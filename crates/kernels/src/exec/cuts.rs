@@ -11,8 +11,8 @@ use crate::plan::Placed;
 use std::ops::Range;
 
 /// The longest submit of a class of adapters, in seconds, at the rates of a slow adapter of that
-/// class. Windows resets a device after two seconds; a display that the adapter drives stands still
-/// meanwhile.
+/// class. Windows resets a device after two seconds. During a submit, a display that the adapter
+/// drives stands still.
 struct Watchdog {
     seconds: f64,
     flops_per_s: f64,

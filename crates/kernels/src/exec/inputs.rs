@@ -17,7 +17,7 @@ const STEPS: u64 = 8;
 /// Bytes of one write, at most (one step always fits). A larger write costs more than it saves.
 const BYTES: u64 = 64 << 10;
 
-/// The step buffer. Each slot holds the inputs of one step; all slots are written together.
+/// The step buffer. Each slot holds the inputs of one step. All slots are written together.
 pub(super) struct Inputs {
     buffer: Buffer,
     /// The words of all slots, as on the device.

@@ -1,6 +1,6 @@
 //! Sampling parameters from the host, one set per row of logits.
 
-/// How the next id is chosen; the filters apply in the order of the fields. See
+/// How the next id is chosen. The filters apply in the order of the fields. See
 /// [`cpu_ref::SampleSpec`].
 #[repr(C)]
 #[derive(Copy, Clone, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]

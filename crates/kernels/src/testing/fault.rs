@@ -103,7 +103,7 @@ fn wrong(value: &str, element: &str) -> String {
     }
     let value = value.trim();
     match value {
-        // The quants of a block; its scale is wrong.
+        // The quants of a block stay right. The scale of the block is wrong.
         _ if value.ends_with(".quants") || value.starts_with("pack4x") => format!(" {value}"),
         _ if value.ends_with(".word") => format!(" bitcast<u32>(bitcast<f32>({value}) {FACTOR})"),
         // Halves that are copied: one more in both exponents.

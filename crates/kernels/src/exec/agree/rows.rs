@@ -15,7 +15,7 @@ const FINE: f64 = 1e-5;
 /// The step of a scale of 16 bits, in bits of an f32.
 const SCALE_STEP: u32 = 256;
 
-/// Largest difference of log-probabilities; below -1 it is relative. It is the accuracy of an f32
+/// Largest difference of log-probabilities. Below -1 it is relative. It is the accuracy of an f32
 /// sum over a vocabulary.
 pub const LOG_PROB: f32 = 1e-5;
 

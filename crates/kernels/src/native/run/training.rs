@@ -120,7 +120,7 @@ pub fn sum_squares(on: impl Into<Executor>, x: &[f32]) -> Result<f32, Error> {
 }
 
 /// Step `t`, the first of which is 1, of AdamW: changes parameters and moments in place.
-/// `squares` is the sum of the squares of all gradients; gradients of a norm above `most` are
+/// `squares` is the sum of the squares of all gradients. Gradients of a norm above `most` are
 /// scaled down to it.
 ///
 /// # Errors
