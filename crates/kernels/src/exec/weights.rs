@@ -141,8 +141,8 @@ enum Store {
 /// frees them.
 ///
 /// A set is made in two steps. [`Weights::matrix`] and [`Weights::vector`] list the tensors and
-/// count their bytes. Types of matrices are checked. [`Weights::load`] then loads them all. A plan can be made of
-/// a listed set, but only a loaded set can be run.
+/// count their bytes. Types of matrices are checked. [`Weights::load`] then loads all tensors. A
+/// plan can be made of a listed set, but only a loaded set can be run.
 #[derive(Clone)]
 pub struct Weights {
     list: Vec<(String, Weight)>,
