@@ -19,8 +19,8 @@ pub fn attention_backward_kv(
     attention_backward_kv_rounded(spec, operands, seen_by, |_, of| of, results);
 }
 
-/// The same with `round(t, [ds, p])` instead of each `ds` and `p` of row t, for kernels that
-/// multiply them in f16.
+/// The derivatives of [`attention_backward_kv`] with `round(t, [ds, p])` instead of each `ds` and
+/// `p` of row t. Kernels that multiply `ds` and `p` in f16 are compared with these derivatives.
 pub fn attention_backward_kv_rounded(
     spec: &AttentionSpec,
     [q, k, v, dy, stats]: [&[f32]; 5],

@@ -14,7 +14,8 @@ pub fn attention_backward_q(spec: &AttentionSpec, operands: [&[f32]; 5], visible
     attention_backward_q_rounded(spec, operands, visible, |ds| ds, dq);
 }
 
-/// The same with `round(ds)` instead of each `ds`, for kernels that multiply it in f16.
+/// The derivative of [`attention_backward_q`] with `round(ds)` instead of each `ds`. Kernels that
+/// multiply `ds` in f16 are compared with this derivative.
 pub fn attention_backward_q_rounded(
     spec: &AttentionSpec,
     [q, k, v, dy, stats]: [&[f32]; 5],

@@ -25,7 +25,7 @@ pub fn round_f16(x: &mut [f32]) {
 /// no larger than the largest f16; `k` and `v`, which [`round_f16`] rounded; and the weights
 /// exp(score - reference). The sum that divides the result has the weights before they are rounded.
 ///
-/// Source: Dao et al. 2022, arXiv 2205.14135, algorithm 1; the reference that rises seldom is from
+/// Source: Dao et al. 2022, arXiv 2205.14135, algorithm 1. The reference that rises seldom is from
 /// FlashAttention-4.
 pub fn attention_flash(
     spec: &AttentionSpec,

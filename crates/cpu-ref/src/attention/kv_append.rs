@@ -18,7 +18,7 @@ pub enum KvType {
     /// 8-bit quants in blocks of 32; the last block may be short. A row holds the quants of all
     /// blocks (i8, padded with zeros to whole blocks), then one f32 scale per block. The scale is d
     /// = max |x| / 127, a quant is x / d rounded half away from zero, both in f32. The quants are
-    /// computed as in ggml's Q8_0, with a wider scale; the layout is our own.
+    /// computed as in ggml's Q8_0, with a wider scale. The layout is our own.
     Q8_0,
 }
 

@@ -1,7 +1,6 @@
 //! Rectified linear unit.
 
-/// `y[i] = max(x[i], 0)`. An element that is not a number stays so. `x` and `y` have the same
-/// length.
+/// `y[i] = max(x[i], 0)`. NaN stays NaN. `x` and `y` have the same length.
 ///
 /// Source: Nair & Hinton 2010, "Rectified Linear Units Improve Restricted Boltzmann Machines".
 pub fn relu(x: &[f32], y: &mut [f32]) {

@@ -18,7 +18,7 @@ pub struct RouteSpec<'a> {
 
 /// Writes the `k` experts with the largest logits, largest first; among equal logits the lower
 /// number comes first. `weights[t, j] = scale[e] exp(logits[t, e]) / sum exp(logits[t, ..])` for e
-/// = `experts[t, j]`; the sum is over all experts or over the chosen experts. `logits [T, E]`,
+/// = `experts[t, j]`. The sum is over all experts or over the chosen experts. `logits [T, E]`,
 /// `experts` and `weights [T, k]`.
 ///
 /// Source: Shazeer et al. 2017, arXiv 1701.06538 (softmax before the choice, as in Hugging Face's

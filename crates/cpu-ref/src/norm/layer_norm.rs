@@ -12,7 +12,7 @@ pub(crate) fn moments(x: &[f32], eps: f64) -> (f64, f64) {
 /// of row t, w = 1 and b = 0 where absent. The variance is over D, not D - 1.
 ///
 /// `x` and `y [T, D]` with D = `dim`; `w` and `b [D]`. Source: Ba, Kiros & Hinton 2016, arXiv
-/// 1607.06450; eps inside the root as in PyTorch.
+/// 1607.06450. eps is inside the root, as in PyTorch.
 pub fn layer_norm(x: &[f32], w: Option<&[f32]>, b: Option<&[f32]>, dim: usize, eps: f64, y: &mut [f32]) {
     crate::check::rows("layer_norm: x", x.len(), dim);
     crate::check::len("layer_norm: y", y.len(), x.len());

@@ -12,8 +12,8 @@ const SMALLER: f64 = 1.0 / (1_u64 << 32) as f64;
 /// For each row, `words` gets k / 4 words of quants (four per word, the first in the lowest byte),
 /// then four words per block, as f32 bits: d, d times the sum of the first 16 quants, d times the
 /// sum of the last 16 quants, and zero. The fourth word is the block's share of a norm whose factor
-/// the reader applies ([`unpack_q8`]); there is no norm here. d is the largest magnitude times
-/// 1/127, rounded up to 16 bits of significand; q is x / d rounded to the nearest, ties up. Blocks
+/// the reader applies ([`unpack_q8`]). There is no norm here. d is the largest magnitude times
+/// 1/127, rounded up to 16 bits of significand. q is x / d rounded to the nearest, ties up. Blocks
 /// whose magnitudes are below 1e-30 become zeros. The layout follows ggml's `block_q8_1`, with f32
 /// scales.
 pub fn pack_q8(x: &[f32], k: usize, words: &mut [u32]) {
@@ -89,7 +89,8 @@ pub fn near_ties(x: &[f32], k: usize) -> usize {
 /// Distance from half way, in quants: 127 times the error of an f32 computation.
 const CLOSE: f64 = 5e-4;
 
-/// The same in a block whose scale may be a step of 2^-16 larger or smaller.
+/// Distance from half way, in quants, in a block whose scale may be a step of 2^-16 larger or
+/// smaller.
 const CLOSE_TO_A_STEP: f64 = 3e-3;
 
 /// Converts packed rows of `k` elements back to f32.

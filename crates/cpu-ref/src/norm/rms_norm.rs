@@ -3,8 +3,8 @@
 /// `y[t, d] = x[t, d] / sqrt(mean_d x[t, d]^2 + eps) * w[d]`, w = 1 where absent.
 ///
 /// `x` and `y [T, D]` with D = `dim`; `w [D]`. For normalisation per head, D is the head dim and
-/// there are T x N rows. Source: Zhang & Sennrich 2019, arXiv 1910.07467; eps inside the root as in
-/// the Llama and Qwen checkpoints.
+/// there are T x N rows. Source: Zhang & Sennrich 2019, arXiv 1910.07467. eps is inside the root,
+/// as in the Llama and Qwen checkpoints.
 pub fn rms_norm(x: &[f32], w: Option<&[f32]>, dim: usize, eps: f64, y: &mut [f32]) {
     crate::check::rows("rms_norm: x", x.len(), dim);
     crate::check::len("rms_norm: y", y.len(), x.len());

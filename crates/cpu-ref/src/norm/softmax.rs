@@ -2,7 +2,7 @@
 
 /// `y[t, d] = exp(x[t, d] - max_t) / sum_d exp(x[t, d] - max_t)`, in f64.
 ///
-/// `x` and `y [T, D]` with D = `dim`; Each row holds at least one finite value. Minus infinity
+/// `x` and `y [T, D]` with D = `dim`. Each row holds at least one finite value. Minus infinity
 /// marks a masked element.
 pub fn softmax(x: &[f32], dim: usize, y: &mut [f32]) {
     crate::check::rows("softmax: x", x.len(), dim);

@@ -1,7 +1,7 @@
 //! The number of steps that changed something.
 
-/// `count + 1` if `squares`, the sum of the squares of all gradients, is a number; otherwise
-/// `count`, as [`adamw`](crate::adamw()) changes nothing then.
+/// `count + 1` if `squares`, the sum of the squares of all gradients, is finite. Otherwise
+/// `count`, because [`adamw`](crate::adamw()) changes nothing then.
 pub fn count_step(squares: f32, count: f32) -> f32 {
     if squares.is_finite() { count + 1.0 } else { count }
 }

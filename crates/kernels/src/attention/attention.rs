@@ -50,11 +50,11 @@ pub struct Attention {
     pub keys: Keys,
     pub kv_heads: u32,
     pub attend: Attend,
-    /// The place of each row among the keys: its position in a cache, or its row number in the
+    /// The index of each row among the keys: its position in a cache, or its row number in the
     /// step.
     pub positions: Tensor,
-    /// For bidirectional rows, the first place that the row does not see; otherwise the same as
-    /// `positions`.
+    /// The index of the first key that each row does not see, if attention is bidirectional.
+    /// Otherwise `ends` is `positions`.
     pub ends: Tensor,
     pub y: Tensor,
 }

@@ -69,7 +69,8 @@ pub(crate) fn appended(g: &mut Gen, ty: KvType, window: Option<usize>) -> Case {
     appended_as(g, Drawn { ty, window, rows, dim, ..Drawn::default() })
 }
 
-/// The same with some properties given.
+/// Appends a step of one sequence or several, then attends over it. `given` fixes some properties
+/// of the case; `g` draws the other properties.
 pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     let Drawn { ty, window, rows, dim, group, packing, late } = given;
     let (kv_heads, drawn) = (g.pick(&[1, 2]), g.pick(&[1, 2, 3, 4]));
@@ -86,7 +87,7 @@ pub(crate) fn appended_as(g: &mut Gen, given: Drawn) -> Case {
     };
     let mut case = Case::with_states(rows, &kinds, 2, capacity);
     // Equal keys have equal scores, however large. Sums must be relative to the largest score.
-    // A key with a far larger score must be found at any place.
+    // A key with a far larger score must be found at any index.
     let keys = g.pick(if late { &[Keys::Outlier, Keys::Equal] } else { &[Keys::Any, Keys::Outlier, Keys::Equal] });
     // A state of 8 bits holds equal keys with scales that differ in the last bit, because division
     // is not exact on every device. Their scores must be small.

@@ -40,7 +40,8 @@ pub(crate) struct Drawn {
     pub whole: bool,
 }
 
-/// The same with these properties given.
+/// A row after earlier rows in the states, with the properties `drawn`. Its attention is the
+/// result, in 8 bits or as it is.
 pub(crate) fn recorded(g: &mut Gen, drawn: Drawn) -> Case {
     recorded_for(g, drawn, |case, g, y| {
         let y = packed(case, g, y);
@@ -53,7 +54,8 @@ pub(crate) fn packed(case: &mut Case, g: &mut Gen, y: Tensor) -> Tensor {
     if g.coin() { pack_q8(&mut case.rec, y) } else { y }
 }
 
-/// The same with an operation that reads the attention.
+/// A row after earlier rows in the states, with these properties. `read` records an operation that
+/// reads the attention of the row.
 pub(crate) fn recorded_for(
     g: &mut Gen,
     Drawn { heads, dim, group, position, window, capped, whole }: Drawn,

@@ -18,7 +18,8 @@ pub fn case(g: &mut Gen) -> Case {
     of_documents(g, rows, dim, group)
 }
 
-/// The same with rows, length of a head, and heads that share a kv head given.
+/// Several documents in a step of `rows` rows. A head has `dim` elements, and `group` heads share a
+/// kv head.
 pub(crate) fn of_documents(g: &mut Gen, rows: u32, dim: u32, group: u32) -> Case {
     let kv_heads = g.pick(&[1, 2]);
     let width = kv_heads * dim;

@@ -44,7 +44,7 @@ pub struct AttentionByLength {
 }
 
 impl AttentionByLength {
-    /// The same with y in f16, if every form joins parts.
+    /// This attention with y in f16, if every form joins parts and y is not packed yet.
     pub(crate) fn packed(&self, pack: PackF16) -> Option<Self> {
         let joins = self.pack.is_none() && matches!(&*self.rows, Rows::Split(_, Some(_)));
         joins.then(|| Self { pack: Some(pack), ..self.clone() })
@@ -100,7 +100,8 @@ impl AttentionDecodeRowsF16 {
 pub enum Problem<'a> {
     /// Few keys, with the operations before the attention and the packing to 8 bits, if any.
     Decode(&'a AttentionDecode),
-    /// The same with packing to f16.
+    /// Few keys of rows that are each of another sequence, with the operations before the attention
+    /// and the packing to f16.
     DecodeF16(&'a AttentionDecodeRowsF16),
     /// The keys of a window in parts, with the operations before. A product joins and packs the
     /// parts.
@@ -225,8 +226,9 @@ pub(crate) fn window(mask: Mask) -> u32 {
 /// Head length of the kernels for heads with uniform norms that rotate as a whole.
 pub(crate) const HEAD_DIM: u32 = 128;
 
-/// The same heads, if queries and keys are both normed or both not, values are not normed, all
-/// rotate as a whole, and rows see every key before them.
+/// `heads`, if the kernels for heads of [`HEAD_DIM`] elements can read them: queries and keys are
+/// both normed or both not normed, values are not normed, heads have this length and rotate as a
+/// whole, scores are not capped, and rows see every key before them.
 pub(crate) fn heads_of_128(heads: &NormRopeHeads, attend: Attend) -> Option<&NormRopeHeads> {
     let Attend { mask, scale: _, softcap } = attend;
     let append = &heads.append;

@@ -149,7 +149,8 @@ pub(crate) fn dispatch(problem: Problem<'_>, cx: &Lower<'_>) -> Option<Dispatch>
     rung(problem, cx).map(|(_, dispatch)| dispatch)
 }
 
-/// The same for rules, which ask before the plan is lowered.
+/// The dispatch of a problem on a device with these capabilities, if a rung serves it. Rules call
+/// this before the plan is lowered.
 pub(crate) fn found(problem: Problem<'_>, caps: &Caps) -> Option<Dispatch> {
     dispatch(problem, &Lower { caps, capacity: Counts { step: 0, out: 0 }, fast: true })
 }

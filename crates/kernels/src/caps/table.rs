@@ -44,7 +44,7 @@ pub struct Table {
     /// Columns up to which every workgroup of a group of products packs the row that it reads. For
     /// longer rows the packing is a dispatch of its own.
     pub prologue_columns: u32,
-    /// The same limit for a gated pair of products.
+    /// Columns up to which every workgroup of a gated pair of products packs the row that it reads.
     pub glu_prologue_columns: u32,
     /// Position from which on attention of one row over a window is split into parts that the
     /// output product joins.

@@ -59,7 +59,8 @@ impl Limits {
         }
     }
 
-    /// The same limits without these features too. WebGPU's defaults have none of them.
+    /// These limits without the features `features` too. WebGPU's defaults have none of these
+    /// features.
     #[must_use]
     pub fn without(self, features: Without) -> Self {
         match self {
@@ -80,7 +81,7 @@ pub struct AdapterSummary {
     pub driver: String,
 }
 
-/// Size of the memory blocks that small buffers share; a larger buffer gets its own allocation of
+/// Size of the memory blocks that small buffers share. A larger buffer gets its own allocation of
 /// its exact size. Blocks of 64 MB would waste 655 MB with the weights of Qwen3-8B, because few of
 /// its matrices fit into the rest of a block.
 const BLOCK_BYTES: Range<u64> = 8 << 20..8 << 20;
@@ -129,7 +130,7 @@ impl std::fmt::Debug for Device {
 fn instance(limits: Limits) -> wgpu::Instance {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     // Without the GL backend: it writes to stderr on machines without a display, and it has no
-    // advantage over the others.
+    // advantage over the other backends.
     descriptor.backends =
         wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12 | wgpu::Backends::BROWSER_WEBGPU;
     if limits == Limits::WebGpu {
@@ -319,20 +320,20 @@ impl Device {
         }));
     }
 
-    /// The same device with lower capabilities or another table. Tests force splits and fallbacks.
+    /// This device with lower capabilities or another table. Tests force splits and fallbacks.
     #[must_use]
     pub fn with_caps(&self, caps: Caps) -> Self {
         self.altered(caps, self.0.source.clone(), Arc::clone(&self.0.pipelines))
     }
 
-    /// The same device with one shader built from other text. Tests insert faults with it.
+    /// This device with one shader built from other text. Tests insert faults with this text.
     #[must_use]
     pub fn with_source(&self, shader: &Shader, text: String) -> Self {
         let shader = shader.clone();
         self.with_sources(move |of| (*of == shader).then(|| text.clone()))
     }
 
-    /// The same device with some shaders built from other text: the text that `sources` gives.
+    /// This device with some shaders built from other text: the text that `sources` gives.
     #[must_use]
     pub fn with_sources(&self, sources: impl Fn(&Shader) -> Option<String> + Send + Sync + 'static) -> Self {
         let pipelines = Arc::new(self.0.pipelines.without(|shader| sources(shader).is_some()));
@@ -431,7 +432,7 @@ impl Device {
 }
 
 impl Device {
-    /// The same device with kernels chosen by this table.
+    /// This device with kernels chosen by this table.
     #[must_use]
     pub fn with_table(&self, table: Table) -> Self {
         self.with_caps(Caps { table, ..self.caps().clone() })

@@ -25,8 +25,8 @@ pub(crate) struct Pipeline {
     pub pipeline: wgpu::ComputePipeline,
 }
 
-/// The place of a shader's pipeline, or of the reason why the device refused it. The first caller
-/// builds it; concurrent callers block until it is ready.
+/// The pipeline of a shader, or the reason why the device refused it. The first caller builds the
+/// pipeline. Concurrent callers block until it is ready.
 type Slot = Arc<OnceLock<Result<Arc<Pipeline>, String>>>;
 
 /// The pipelines of a device.
@@ -52,7 +52,7 @@ impl Pipelines {
         }
     }
 
-    /// The same pipelines, except those of some shaders.
+    /// These pipelines, except the pipelines of the shaders for which `left_out` is true.
     pub fn without(&self, left_out: impl Fn(&Shader) -> bool) -> Self {
         let mut others = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         others.retain(|shader, _| !left_out(shader));
@@ -61,7 +61,7 @@ impl Pipelines {
 }
 
 /// Pipelines that are being built in the background. Dropping it waits for the pipelines that were
-/// begun and skips the others.
+/// begun and skips the other pipelines.
 #[must_use]
 #[derive(Debug, Default)]
 pub struct Preparing {

@@ -33,7 +33,7 @@ values! { Dropout: x, key, y }
 
 /// y = x / (1 - rate), or 0 with the probability `rate`, element by element; `x` [T, D], f32. The
 /// words of `key` [1, 2], a seed and the number of the step, and `tensor` decide together with the
-/// place of an element whether it is dropped. The derivative is the operation itself (Srivastava et
+/// index of an element whether it is dropped. The derivative is the operation itself (Srivastava et
 /// al. 2014).
 ///
 /// # Panics

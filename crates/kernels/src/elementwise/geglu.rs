@@ -35,7 +35,7 @@ pub fn geglu(rec: &mut Recorder<impl From<Geglu>>, gate: Tensor, up: Tensor) -> 
     geglu_columns(rec, gate, up, 0)
 }
 
-/// The same with a wider `up` [T, U], whose columns `start..start + F` are read.
+/// y = gelu(gate) * up with the columns `start..start + F` of a wider `up` [T, U]; `gate` [T, F].
 pub fn geglu_columns(rec: &mut Recorder<impl From<Geglu>>, gate: Tensor, up: Tensor, start: u32) -> Tensor {
     let fits = gate.shape.rows == up.shape.rows && start + gate.shape.width() <= up.shape.width();
     assert!(fits, "geglu of {:?} with columns of {:?} from {start} on", gate.shape, up.shape);

@@ -65,7 +65,7 @@ pub struct Agreement {
     pub near: usize,
     /// The largest NMSE of a row: that of the kernels, or [`ROUNDED`] if activations are near a
     /// neighbour. An operation that appends a row to a rounded state and reads it again may compute
-    /// the row twice; its bound is that of the state's rounding.
+    /// the row twice. Its bound is the bound of the state's rounding.
     pub bound: f64,
     /// The largest difference of an element, in units of the root of the bound.
     pub peak: f64,
@@ -75,7 +75,7 @@ pub struct Agreement {
 /// rounding to 8 bits itself.
 pub const ROUNDED: f64 = 1e-4;
 
-/// The same for f16.
+/// The largest NMSE of a row if one of its values in f16 was rounded to a neighbour.
 const ROUNDED_F16: f64 = 1e-6;
 
 /// The largest bound of operations whose rounded values are counted. A value with a larger error
@@ -111,15 +111,16 @@ impl Mirror {
         Self { weights, copies: None, once: None, seed: None, expected: None }
     }
 
-    /// The same, where an operation is compared only if no operation with the same kernels and
-    /// params was compared before, in a step of as many rows, and at the same positions if it reads
-    /// or writes a state: one layer of each kind instead of all.
+    /// This mirror, which compares an operation only if no equal operation was compared before: an
+    /// operation with the same kernels and params, in a step of as many rows, and at the same
+    /// positions if it reads or writes a state. So one layer of each kind is compared instead of
+    /// all layers.
     #[must_use]
     pub fn once(self) -> Self {
         Self { once: Some(HashSet::new()), ..self }
     }
 
-    /// The same as [`Mirror::once`], made for many steps of large models:
+    /// This mirror as [`Mirror::once`] makes it, with less work for many steps of large models:
     ///
     /// * Of an operation with more than 64 rows, the host computes 16: the first, the last, rows at
     ///   the borders of tiles, and some that `seed` draws.
@@ -132,7 +133,8 @@ impl Mirror {
         Self { seed: Some(seed), ..self.once() }
     }
 
-    /// The same with the operations of another plan of the same shape as oracles.
+    /// This mirror, whose oracles are the operations of the plan `expected`, if there is one. That
+    /// plan has the shape of the device's plan.
     #[cfg(feature = "testing")]
     pub(crate) fn expecting(self, expected: Option<Planned>) -> Self {
         Self { expected, ..self }
@@ -192,7 +194,8 @@ impl Plan {
     }
 }
 
-/// Operations of a plan that are compared together: the last one finishes the work of the others.
+/// Operations of a plan that are compared together. The last operation finishes the work of the
+/// operations before it.
 struct Group {
     steps: Vec<usize>,
     parts: Range<usize>,

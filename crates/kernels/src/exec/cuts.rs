@@ -11,8 +11,8 @@ use crate::plan::Placed;
 use std::ops::Range;
 
 /// The longest submit of a class of adapters, in seconds, at the rates of a slow adapter of that
-/// class. Windows resets a device after two seconds; a display that the adapter drives stands still
-/// meanwhile.
+/// class. Windows resets a device after two seconds. During a submit, a display that the adapter
+/// drives stands still.
 struct Watchdog {
     seconds: f64,
     flops_per_s: f64,
@@ -58,7 +58,7 @@ pub(crate) enum Submits {
 pub(super) struct Passes {
     /// A cut is where the work would exceed the longest submit, or at every layer.
     whole: Vec<(Range<usize>, End)>,
-    /// The same with early submits.
+    /// The cuts of these steps, with early submits.
     early: Vec<(Range<usize>, End)>,
 }
 

@@ -78,7 +78,7 @@ impl CpuPlan {
     }
 }
 
-/// Whether all numbers of a tensor are finite. Ids are.
+/// Whether all numbers of a tensor are finite. Ids are always finite.
 fn finite(t: Tensor, words: &[u32]) -> bool {
     let half = |bits: u32| f16::from_bits(bits as u16).is_finite();
     match t.element {

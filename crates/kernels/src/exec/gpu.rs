@@ -207,7 +207,7 @@ impl GpuPlan {
         self.read(&self.pool, encoder, &self.planned.read_back, counts).await
     }
 
-    /// The same for these values.
+    /// Encodes the copies of these values for the read-back, submits, and starts the mapping.
     async fn read(
         &self,
         pool: &Arc<Pool>,

@@ -17,7 +17,7 @@ const STEPS: u64 = 8;
 /// Bytes of one write, at most (one step always fits). A larger write costs more than it saves.
 const BYTES: u64 = 64 << 10;
 
-/// The step buffer. Each slot holds the inputs of one step; all slots are written together.
+/// The step buffer. Each slot holds the inputs of one step. All slots are written together.
 pub(super) struct Inputs {
     buffer: Buffer,
     /// The words of all slots, as on the device.
@@ -94,8 +94,9 @@ pub(super) struct Sources<'a> {
 
 impl Sources<'_> {
     /// Writes the words of every input into a slot, and returns the range that they span. Kernels
-    /// that take tiles of rows look at the places of rows past the step: these repeat the last row,
-    /// because a place that an earlier step left there may be that of a key that does not exist.
+    /// that take tiles of rows also read the inputs of rows past the step, for example their
+    /// positions. These rows repeat the last row of the step, because a position that an earlier
+    /// step left there may be the position of a key that does not exist.
     fn write(&self, input: &StepInput, slot: &mut [u32]) -> Range<usize> {
         let mut written = None::<Range<usize>>;
         for &(id, kind, offset, _) in &self.placement.inputs {

@@ -10,8 +10,8 @@ use crate::graph::tensor::{Place, State, Weight};
 
 impl Weights {
     /// The buffers of a weight on a GPU: several where one binding cannot hold it. Rows are laid
-    /// out as its format's kernels read them, which is the file's layout for F32, F16 and Q4_K
-    /// among others.
+    /// out as its format's kernels read them. For F32, F16, Q4_K and some more formats, this is the
+    /// file's layout.
     ///
     /// None on the CPU, and for a weight that is a state.
     #[must_use]

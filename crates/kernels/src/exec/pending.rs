@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::exec::readback::Read;
 use crate::exec::watch::Outputs;
 
-/// A run in progress; [`Pending::wait`] returns its outputs.
+/// A run in progress. [`Pending::wait`] returns its outputs.
 #[must_use]
 pub enum Pending {
     Gpu(Read),

@@ -82,7 +82,7 @@ impl Plan {
         Self::Cpu(Box::new(CpuPlan::reference(planned, Arc::clone(weights))))
     }
 
-    /// Starts a run. States are written in place; [`Pending`] returns the outputs.
+    /// Starts a run. States are written in place. [`Pending`] returns the outputs.
     ///
     /// # Errors
     /// [`Error::ContextOverflow`] before anything runs, [`Error::Cancelled`], device errors.

@@ -18,9 +18,9 @@ pub struct Quantized {
 }
 
 impl TensorBytes {
-    /// The same tensor in another type. Its blocks are made as they are read, so that neither the
-    /// tensor nor a copy in f32 is ever whole in memory. `tensor` is its name, for errors. Its rows
-    /// must be whole blocks of `to`.
+    /// This tensor in the type `to`. Its blocks are made as they are read, so that neither the
+    /// tensor nor a copy in f32 is ever whole in memory. `tensor` is the name of the tensor in
+    /// errors. The rows of the tensor must be whole blocks of `to`.
     ///
     /// Reads are an [`Error::Quantize`] if [`gguf::quantize`] refuses the type or a value.
     ///

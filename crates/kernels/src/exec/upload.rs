@@ -26,8 +26,8 @@ struct Sizes {
 
 const SIZES: Sizes = Sizes { chunk: 16 << 20, piece: 256 << 10, in_flight: 96 << 20 };
 
-/// Staging buffers: those being copied, oldest first, and those free for reuse. Buffers are reused
-/// because drivers take longer to create one than to copy it.
+/// Staging buffers that are being copied, oldest first, and staging buffers that are free for
+/// reuse. Buffers are reused because drivers take longer to create one than to copy it.
 #[derive(Default)]
 pub(crate) struct Flight {
     copying: VecDeque<Copying>,

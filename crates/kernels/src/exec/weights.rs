@@ -137,12 +137,12 @@ enum Store {
     Listed(Executor, Vec<Listed>),
 }
 
-/// The weights of one model on one executor. A clone shares the tensors; dropping the last clone
+/// The weights of one model on one executor. A clone shares the tensors. Dropping the last clone
 /// frees them.
 ///
-/// A set is made in two steps. [`Weights::matrix`] and [`Weights::vector`] list the tensors; types
-/// are checked and bytes are counted. [`Weights::load`] then loads them all. A plan can be made of
-/// a listed set, but only a loaded set can be run.
+/// A set is made in two steps. [`Weights::matrix`] and [`Weights::vector`] list the tensors and
+/// count their bytes. Types of matrices are checked. [`Weights::load`] then loads all tensors. A
+/// plan can be made of a listed set, but only a loaded set can be run.
 #[derive(Clone)]
 pub struct Weights {
     list: Vec<(String, Weight)>,

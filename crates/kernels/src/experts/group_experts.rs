@@ -31,7 +31,7 @@ const SHARE: u32 = 32;
 pub struct Groups {
     /// u32 [T, k]: slot numbers, sorted by expert.
     pub slots: Tensor,
-    /// u32 [M, 3]: expert, place of its first slot, number of slots; all zero after the last tile.
+    /// u32 [M, 3]: expert, index of its first slot, number of slots; all zero after the last tile.
     /// M is the largest number of tiles that T rows can need.
     pub tiles: Tensor,
     /// Largest number of slots of a tile: 8 or 64.
@@ -86,7 +86,7 @@ pub fn group_experts(rec: &mut Recorder<impl From<GroupExperts>>, experts: Tenso
 }
 
 impl GroupExperts {
-    /// The same with small tiles, which are a new value.
+    /// This operation with small tiles. `new` makes the value that holds these tiles.
     pub(crate) fn in_small_tiles(&self, new: impl FnOnce(Shape) -> Tensor) -> Self {
         let tiles = new(most_tiles(self.experts.shape.elements(), self.count, EXPERTS_TILE_SLOTS));
         Self { groups: Groups { tiles, most: EXPERTS_TILE_SLOTS, ..self.groups }, ..self.clone() }

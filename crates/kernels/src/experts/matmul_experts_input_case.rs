@@ -40,7 +40,7 @@ pub fn case(g: &mut Gen) -> Case {
     derivative(g, rows)
 }
 
-/// The same with few rows.
+/// The formats, experts and edges of [`case`], in steps of few rows.
 pub fn vec_case(g: &mut Gen) -> Case {
     let rows = g.pick(&[1, 2, 4, 5]);
     derivative(g, rows)

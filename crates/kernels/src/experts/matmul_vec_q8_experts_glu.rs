@@ -81,7 +81,7 @@ kernel! {
 
 /// The variants of the first kernel: for silu and for gelu, each with more lanes and with fewer.
 pub(crate) static GATED: [[&Variant; 2]; 2] = [[&SILU_LONG, &SILU], [&GELU_LONG, &GELU]];
-/// The same of the second kernel.
+/// The variants of the second kernel: for silu and for gelu, each with more lanes and with fewer.
 pub(crate) static ROUTED: [[&Variant; 2]; 2] = [[&ROUTE_SILU_LONG, &ROUTE_SILU], [&ROUTE_GELU_LONG, &ROUTE_GELU]];
 
 /// The variant for rows of this length on this device, if it can run one.

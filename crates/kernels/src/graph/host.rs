@@ -203,7 +203,7 @@ impl<'a> Host<'a> {
         self.product(self.matrix(w), w.rows as usize, x, y);
     }
 
-    /// The same with every element of the weight rounded to f16.
+    /// y [T, N] = x [T, K] w^T, with every element of the weight rounded to f16.
     pub fn matmul_f16(&self, w: Weight, x: &[f32], y: &mut [f32]) {
         let rounded = self.rounded(w);
         self.product(f32_rows(&rounded, w), w.rows as usize, x, y);
@@ -214,7 +214,7 @@ impl<'a> Host<'a> {
         input(&self.matrix(w), w, dy, dx);
     }
 
-    /// The same with every element of the weight rounded to f16.
+    /// dx [T, K] = dy [T, N] w, with every element of the weight rounded to f16.
     pub fn matmul_input_f16(&self, w: Weight, dy: &[f32], dx: &mut [f32]) {
         let rounded = self.rounded(w);
         input(&f32_rows(&rounded, w), w, dy, dx);

@@ -34,8 +34,8 @@ impl RopeTable {
         Self { dim, base, scale: 1.0, factors: None, magnitude: 1.0 }
     }
 
-    /// The same table with the frequency of every pair divided, in addition to earlier divisors.
-    /// 1e30 leaves a pair unrotated.
+    /// This table with the frequency of every pair divided, in addition to earlier divisors. The
+    /// divisor 1e30 leaves a pair unrotated.
     ///
     /// # Panics
     /// When the number of divisors is not the number of pairs.
@@ -79,7 +79,7 @@ pub enum Phase {
     Backward,
 }
 
-/// The place of an operation in a model.
+/// The phase and the layer of an operation in a model.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stage {
     pub phase: Phase,
@@ -342,7 +342,7 @@ impl<O> Recorder<O> {
         self.make_of(Element::F32, shape)
     }
 
-    /// The same with any element type.
+    /// A new value of this element type and shape. The operation that is pushed next writes it.
     pub fn make_of(&mut self, element: Element, shape: Shape) -> Tensor {
         self.value(Origin::Made, shape, element)
     }

@@ -1,6 +1,6 @@
 //! Sampling parameters from the host, one set per row of logits.
 
-/// How the next id is chosen; the filters apply in the order of the fields. See
+/// How the next id is chosen. The filters apply in the order of the fields. See
 /// [`cpu_ref::SampleSpec`].
 #[repr(C)]
 #[derive(Copy, Clone, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
@@ -59,7 +59,7 @@ impl SampleParams {
         self.last_n > 0 && (self.repetition != 1.0 || self.frequency != 0.0 || self.presence != 0.0)
     }
 
-    /// The same parameters for the oracle.
+    /// These parameters in the form that the oracle takes.
     #[must_use]
     pub fn spec(&self) -> cpu_ref::SampleSpec {
         cpu_ref::SampleSpec {

@@ -72,10 +72,10 @@ pub enum Element {
     F32,
     /// Ids, positions and other whole numbers, or words of mixed meaning.
     U32,
-    /// Two f16 values per word; the shape counts words. The scales of the rows are a separate
+    /// Two f16 values per word. The shape counts words. The scales of the rows are a separate
     /// tensor.
     F16,
-    /// 8-bit quants, four per word, followed by the scales of their blocks; the shape counts words.
+    /// 8-bit quants, four per word, then the scales of their blocks. The shape counts words.
     Q8,
 }
 

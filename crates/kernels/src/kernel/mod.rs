@@ -83,8 +83,8 @@ pub enum Scalar {
 /// The params field for the rows of a state. It is filled in when a plan is bound.
 pub const CAPACITY: &str = "capacity";
 
-/// The same field under another name, for kernels that need it only to find the rows of a sequence
-/// that is not the first.
+/// Another name of the params field for the rows of a state. Kernels declare this name if they need
+/// the field only to find the rows of a sequence that is not the first.
 pub const ROWS_APART: &str = "rows_apart";
 
 /// A text of WGSL: its path under `shaders/`, and its contents.

@@ -14,7 +14,7 @@ pub enum Fill {
     Quarters,
     /// A half everywhere.
     Equal,
-    /// A half from the first place to the place before the second, zero elsewhere.
+    /// A half at the indices from the first number to one before the second, zero elsewhere.
     Only(u32, u32),
     /// Zeros. Words are also zero, for example ids and the codes of weights.
     Zero,
@@ -50,20 +50,20 @@ impl Gen {
         Self::given(seed, &[], &[])
     }
 
-    /// The same source, whose first choices and blocks are given.
+    /// A source with this seed, whose first choices and first forms of blocks are given.
     #[must_use]
     pub fn given(seed: u64, choices: &[u32], fills: &[Fill]) -> Self {
         let (given, fills, state) = (choices.to_vec(), fills.to_vec(), seed ^ 0x9e37_79b9_7f4a_7c15);
         Self { state, only: None, given, fills, taken: vec![], blocks: vec![], fill: Fill::Any, notes: None }
     }
 
-    /// The same source, whose [`Gen::format`] always returns this format.
+    /// This source, whose [`Gen::format`] always returns `format`, if one is given.
     #[must_use]
     pub fn only(self, format: Option<GgmlType>) -> Self {
         Self { only: format, ..self }
     }
 
-    /// The same source, which also writes down the value of each choice.
+    /// This source, which also writes down the value of each choice.
     #[must_use]
     pub fn noted(self) -> Self {
         Self { notes: Some(vec![]), ..self }

@@ -24,7 +24,7 @@ pub fn case(g: &mut Gen) -> Case {
     case
 }
 
-/// The same with ids from the step.
+/// Tables of every format, whose rows are read by ids from the step.
 pub fn ids_case(g: &mut Gen) -> Case {
     let (rows, ty) = (g.small(), g.format());
     let (cols, vocab) = (g.cols(ty), 7);

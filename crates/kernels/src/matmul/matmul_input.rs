@@ -38,7 +38,8 @@ pub fn matmul_input(rec: &mut Recorder<impl From<MatmulInput>>, w: Weight, dy: T
     derivative(rec, w, dy, false)
 }
 
-/// The same for [`matmul_exact`](crate::ops::matmul_exact()): `dy` is never rounded.
+/// dx[t, k] = sum_n dy[t, n] w[n, k], the derivative of
+/// [`matmul_exact`](crate::ops::matmul_exact()) by its rows. `dy` is never rounded.
 pub fn matmul_input_exact(rec: &mut Recorder<impl From<MatmulInput>>, w: Weight, dy: Tensor) -> Tensor {
     derivative(rec, w, dy, true)
 }

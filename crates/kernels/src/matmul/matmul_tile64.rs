@@ -76,7 +76,7 @@ pub(crate) use variants_by_bands;
 const VARIANTS: Variants = variants_by_bands!();
 /// Most groups of 16 rows of activations in one workgroup.
 pub(crate) const MOST_BANDS: u32 = 6;
-/// The same where the rows of a step are several tiles.
+/// Groups of 16 rows of activations in one workgroup, if the rows of a step are several tiles.
 const USUAL_BANDS: u32 = 4;
 /// Rows of activations of one cooperative matrix.
 const BAND: u32 = 16;
@@ -125,7 +125,7 @@ pub(crate) fn bands(rows: u32) -> u32 {
     if all <= MOST_BANDS { all } else { USUAL_BANDS }
 }
 
-/// The variant of those by groups of 16 rows of activations.
+/// The entry of `variants` for the groups of 16 rows of activations in a step of `rows` rows.
 pub(crate) fn by_bands<T: Copy>(variants: &[T; MOST_BANDS as usize], rows: u32) -> T {
     variants[bands(rows) as usize - 1]
 }

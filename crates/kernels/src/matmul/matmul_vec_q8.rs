@@ -43,7 +43,7 @@ pub fn serves(w: Weight) -> bool {
     w.cols.is_multiple_of(BLOCK) && format::format(w.ty).is_some_and(Format::in_8_bits)
 }
 
-/// y = w x with `packed` activations of K elements; otherwise the same as [`crate::ops::matmul()`].
+/// y = w x with `packed` activations of K elements, else as in [`crate::ops::matmul()`].
 #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only parity cases record it"))]
 pub fn matmul_q8(rec: &mut Recorder<impl From<Product>>, w: Weight, packed: Tensor) -> Tensor {
     assert_eq!(

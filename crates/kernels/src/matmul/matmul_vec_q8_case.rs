@@ -15,8 +15,8 @@ pub static CASES: &[(&str, MakeCase)] = &[("matmul_vec_q8", case), ("matmul_vec_
 
 /// Every format with units, rows shorter and longer than the lanes read at a time, and so long that
 /// more lanes read them, row counts around the workgroup's, blocks of zeros, and activations whose
-/// product applies the norm's factor. A single result of those could cancel to zero, where a
-/// relative error means nothing.
+/// product applies the norm's factor. A single result of such activations could cancel to zero,
+/// where a relative error means nothing.
 pub fn case(g: &mut Gen) -> Case {
     let ty = g.format_with(Format::in_8_bits);
     let long = g.pick(&[false, false, true]);

@@ -40,7 +40,8 @@ pub fn matmul_weight(rec: &mut Recorder<impl From<MatmulWeight>>, dy: Tensor, x:
     derivative(rec, [dy, x], false, g);
 }
 
-/// The same for [`matmul_exact`](crate::ops::matmul_exact()): `dy` and `x` are never rounded.
+/// g[n, k] += sum_t dy[t, n] x[t, k], the derivative of
+/// [`matmul_exact`](crate::ops::matmul_exact()) by its weight. `dy` and `x` are never rounded.
 pub fn matmul_weight_exact(rec: &mut Recorder<impl From<MatmulWeight>>, dy: Tensor, x: Tensor, g: State) {
     derivative(rec, [dy, x], true, g);
 }

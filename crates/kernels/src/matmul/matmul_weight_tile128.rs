@@ -80,8 +80,8 @@ impl Lowering for MatmulWeightTile128 {
 }
 
 impl Reference for MatmulWeightTile128 {
-    /// The sum of the products of the halves, of which those of dy are rounded again where the
-    /// scales of their row are moved into them.
+    /// The sum of the products of the halves. The halves of dy are rounded again where the scales
+    /// of their row are moved into them.
     fn reference(&self, host: &mut Host<'_>) {
         let [n, k] = self.extents().map(|extent| extent as usize);
         let mut g = host.state_f32(self.g);

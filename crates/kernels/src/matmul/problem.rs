@@ -67,7 +67,7 @@ pub enum Rounding {
     Q8,
     /// f16 in slabs, as [`pack_f16`](crate::norm::pack_f16) packs them, for large tiles.
     F16,
-    /// The same for tiles of 16 to 96 rows.
+    /// f16 in slabs, as [`pack_f16`](crate::norm::pack_f16) packs them, for tiles of 16 to 96 rows.
     Slabs,
 }
 

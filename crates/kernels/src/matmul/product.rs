@@ -17,7 +17,8 @@ pub enum Operand {
     F16 {
         scales: Tensor,
     },
-    /// The same for tiles of 16 to 96 rows.
+    /// `x` in slabs as packed by [`PackF16`](crate::norm::pack_f16::PackF16), with the
+    /// scales of its rows, for tiles of 16 to 96 rows.
     Slabs {
         scales: Tensor,
     },

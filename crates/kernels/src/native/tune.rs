@@ -259,7 +259,7 @@ struct Timer<'a> {
     device: &'a Device,
     /// The end of the time for this threshold.
     until: Instant,
-    /// The weights of the last probe, because many probes use the same ones.
+    /// The weights of the last probe, because many probes use the same weights.
     weights: Option<Arc<Weights>>,
     warm: bool,
 }

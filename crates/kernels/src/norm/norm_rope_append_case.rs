@@ -72,7 +72,7 @@ pub fn case(g: &mut Gen) -> Case {
     recorded(g, false)
 }
 
-/// The same, optionally with queries that are rotated by the same table.
+/// The parts of [`case`]. If `queries`, the table that rotates the keys also rotates the queries.
 pub(crate) fn recorded(g: &mut Gen, queries: bool) -> Case {
     let ty = g.pick(&[KvType::F32, KvType::F16, KvType::Q8_0]);
     let (rows, heads, dim) = (g.pick(&[1, 3, 26]), g.pick(&[1, 2, 5]), g.pick(&[32, 64, 96, 128, 256, 512]));

@@ -53,7 +53,8 @@ pub fn pack_f16(rec: &mut Recorder<impl From<PackF16>>, x: Tensor) -> (Tensor, T
     packed(rec, x, true)
 }
 
-/// The same with scales of one, for rows that f16 holds without scaling.
+/// Packs `x` [T, D] to f16 with scales of one, for rows that f16 holds without scaling. D is a
+/// multiple of 4. Returns the scales [T, 1] f32 and the halves [T, D / 2] words.
 #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only parity cases record it"))]
 pub fn pack_f16_as_is(rec: &mut Recorder<impl From<PackF16>>, x: Tensor) -> (Tensor, Tensor) {
     packed(rec, x, false)
@@ -117,7 +118,7 @@ pub(crate) fn in_rows(words: &[u32], rows: usize, k: usize, slab: u32) -> Vec<u3
     (0..rows * k / 2).map(|n| words[place(n / (k / 2), n % (k / 2), k, slab)]).collect()
 }
 
-/// Copies whole rows to their places in `words`.
+/// Copies whole rows into `words`, whose rows are whole or in slabs of `slab` rows.
 pub(crate) fn put_rows(rows: &[u32], words: &mut [u32], k: usize, slab: u32) {
     rows.iter().enumerate().for_each(|(n, word)| words[place(n / (k / 2), n % (k / 2), k, slab)] = *word);
 }

@@ -32,7 +32,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A dispatch at its place in the plan.
+/// A dispatch of the plan, with its shader, its phase and layer, and its operation.
 #[derive(Clone, Debug)]
 pub struct Placed {
     pub dispatch: Dispatch,

@@ -11,7 +11,7 @@ use std::ops::Range;
 /// require.
 pub const INPUT_ALIGN: u64 = 256;
 
-/// The places of all values.
+/// The buffer or the byte offset of every value.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
     /// Sizes of the intermediate buffers, bytes.

@@ -17,7 +17,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// The place of a value that a callback sets and one task awaits.
+/// A value that a callback sets and one task awaits.
 pub(crate) struct Signal<T>(Arc<Mutex<Set<T>>>);
 
 struct Set<T> {

@@ -51,9 +51,9 @@ pub(crate) fn to_the_edge(logits: &mut [f32], spec: &cpu_ref::SampleSpec, positi
     ids.iter().zip(edge.chain(others)).for_each(|(&id, &logit)| logits[id] = logit);
 }
 
-/// Brings an id next to the drawn one, just below or just above: of those that the filters keep the
-/// one with the least noise, or the one with the most in a whole vocabulary. A small error of the
-/// noise then draws the other one.
+/// Brings an id next to the drawn id, just below or just above. Of the ids that the filters keep,
+/// it is the id with the least noise, or the id with the most noise in a whole vocabulary. A small
+/// error of the noise then draws the other one of these two ids.
 fn to_the_brink(logits: &mut [f32], spec: &cpu_ref::SampleSpec, position: u32, above: bool) {
     let sign = if WHOLE.contains(&(logits.len() as u32)) { 1.0 } else { -1.0 };
     let threshold = cpu_ref::sample_threshold(logits, spec);

@@ -42,7 +42,7 @@ impl Drawn {
         Self { stem, portable: true, split: false, seed, choices: vec![], fills: vec![] }.settled(only).0
     }
 
-    /// The same case run in another form.
+    /// This case, run with portable kernels or not, and split or not.
     #[must_use]
     pub fn run(self, portable: bool, split: bool) -> Self {
         Self { portable, split, ..self }
@@ -66,7 +66,7 @@ impl Drawn {
         self.make()(&mut self.source())
     }
 
-    /// The same case with exactly the choices that it takes, and the lengths of its blocks.
+    /// This case with exactly the choices that it takes, and the lengths of its blocks.
     pub(crate) fn settled(mut self, only: Option<GgmlType>) -> (Self, Vec<u32>) {
         let mut g = self.source().only(only);
         self.make()(&mut g);

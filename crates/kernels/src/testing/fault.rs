@@ -12,7 +12,7 @@ const WORDS_OF: [&str; 5] =
     ["pack2x16float(", "halves_of_quad(", "bitcast<u32>(", "bitcast<vec2<u32>>(", "bitcast<vec4<u32>>("];
 
 impl Device {
-    /// The same device with faulty kernels of this name.
+    /// This device, on which the kernels of this name are faulty.
     ///
     /// # Panics
     /// If a kernel of this name writes nothing that [`faulty`] finds.
@@ -103,7 +103,7 @@ fn wrong(value: &str, element: &str) -> String {
     }
     let value = value.trim();
     match value {
-        // The quants of a block; its scale is wrong.
+        // The quants of a block stay right. The scale of the block is wrong.
         _ if value.ends_with(".quants") || value.starts_with("pack4x") => format!(" {value}"),
         _ if value.ends_with(".word") => format!(" bitcast<u32>(bitcast<f32>({value}) {FACTOR})"),
         // Halves that are copied: one more in both exponents.

@@ -73,8 +73,8 @@ impl Case {
         Self::with_states(rows, &[], 1, 1)
     }
 
-    /// The same, or a case whose plan holds exactly these rows: other plans never hold an odd
-    /// number.
+    /// A case of `rows` rows without states. In about half of the cases the plan holds exactly
+    /// these rows. The plan of [`Case::new`] never holds an odd number of rows above one.
     #[must_use]
     pub fn perhaps_full(g: &mut Gen, rows: u32) -> Self {
         if g.coin() { Self::over(rows, rows, &[], 1, 1) } else { Self::new(rows) }
@@ -115,8 +115,7 @@ impl Case {
         }
     }
 
-    /// The same case with kernels that are compiled for their params
-    /// ([`PlanOptions::specialize`]).
+    /// This case with kernels that are compiled for their params ([`PlanOptions::specialize`]).
     #[must_use]
     pub fn compiled(mut self) -> Self {
         self.options = self.options.specialize(true).sequences(self.sequences);
@@ -235,8 +234,9 @@ impl Case {
         Weight::loaded(self.weights.len() as u32 - 1, GgmlType::F32, 1, cols)
     }
 
-    /// Puts the rows at random sequences and positions below `positions`. No two are at one place,
-    /// since workgroups write states in any order, unless there are more rows than places.
+    /// Puts the rows at random sequences and positions below `positions`. No two rows have both the
+    /// same sequence and the same position, because workgroups write states in any order. Rows may
+    /// share a position only if there are more rows than positions of all sequences.
     pub fn place(&mut self, g: &mut Gen, positions: u32) {
         let (n, s) = (self.input.positions.len(), self.sequences);
         self.input.positions = (0..n).map(|_| g.below(positions)).collect();
@@ -399,8 +399,8 @@ impl Case {
         Ok((outputs.0, states))
     }
 
-    /// Gives out the whole content of the case, piece by piece: two cases with the same content
-    /// compute the same.
+    /// Gives out the whole content of the case, piece by piece. Two cases with the same content
+    /// compute the same results.
     pub fn content(&self, take: &mut dyn FnMut(&[u8])) {
         let Self {
             rec,

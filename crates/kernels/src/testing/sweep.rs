@@ -127,10 +127,10 @@ impl Case {
         Ok(Outcome::of(&planned, &expected, &got, ROUNDED))
     }
 
-    /// The same as [`Case::compare`] on a device whose limits are so small that everything that can
-    /// be split is split, although the same kernels run: grids in two dimensions, and weights in
-    /// several bindings. Unwritten memory is filled with a large finite value instead of NaN,
-    /// because some operations skip NaN.
+    /// Compares as [`Case::compare`] does, on a device whose limits are so small that everything
+    /// that can be split is split: grids in two dimensions, and weights in several bindings. The
+    /// kernels are the kernels that [`Case::compare`] runs. Unwritten memory is filled with a large
+    /// finite value instead of NaN, because some operations skip NaN.
     ///
     /// # Errors
     /// Errors of either executor.
@@ -324,7 +324,8 @@ impl Target {
         self.run_from(device, seed, 0, wanted)
     }
 
-    /// The same with the first case counted as number `from`: those with odd numbers are split.
+    /// Runs `wanted` cases from `seed` on and returns the worst outcome, as [`run`](Self::run)
+    /// does. The first case has the number `from`. Cases with odd numbers are split.
     ///
     /// # Errors
     /// Errors of either executor.

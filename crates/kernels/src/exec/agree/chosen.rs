@@ -27,7 +27,7 @@ pub(super) struct Chosen {
     rows: Vec<u32>,
 }
 
-/// The place of a value's rows in its words.
+/// How the rows of a value lie in its words.
 enum Layout {
     /// The value has the same rows in every step.
     Whole,
@@ -153,7 +153,7 @@ impl Chosen {
         }
     }
 
-    /// The places of the slots of these rows.
+    /// The indices in `slots` of the slots of these rows.
     fn places(&self, slots: &[u32], per: u32) -> Vec<u32> {
         (0..)
             .zip(slots)

@@ -70,7 +70,7 @@ impl Copies {
     }
 
     /// Puts the rows that the device appended for the rows of the step that were not chosen into
-    /// the copies. The oracles append the others.
+    /// the copies. The oracles append the chosen rows.
     pub fn take_over(
         &mut self,
         chosen: &Chosen,

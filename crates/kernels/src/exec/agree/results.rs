@@ -70,7 +70,8 @@ impl Results {
         (worst.name, worst.difference)
     }
 
-    /// The same difference with the row of the step, of a value with some of the step's rows.
+    /// The difference `of` of the value at index `n`. If the value holds only some rows of the
+    /// step, the index of the row becomes the number of the row in the step.
     fn placed(&self, n: usize, of: Difference) -> Difference {
         let rows = self.rows.as_ref().filter(|_| self.tensors[n].0.shape.lead == Lead::Step);
         Difference { row: rows.and_then(|rows| rows.get(of.row)).map_or(of.row, |row| *row as usize), ..of }

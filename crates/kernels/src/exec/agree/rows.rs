@@ -15,7 +15,7 @@ const FINE: f64 = 1e-5;
 /// The step of a scale of 16 bits, in bits of an f32.
 const SCALE_STEP: u32 = 256;
 
-/// Largest difference of log-probabilities; below -1 it is relative. It is the accuracy of an f32
+/// Largest difference of log-probabilities. Below -1 it is relative. It is the accuracy of an f32
 /// sum over a vocabulary.
 pub const LOG_PROB: f32 = 1e-5;
 
@@ -84,7 +84,7 @@ impl From<RowError> for Difference {
 #[must_use]
 pub fn of_floats(width: usize, expected: &[f32], got: &[f32]) -> Difference {
     // All elements of a short row may be small by cancellation, while their errors are as large as
-    // those of other rows. So several short rows are judged as one row.
+    // the errors of other rows. So several short rows are judged as one row.
     let together = LEAST.div_ceil(width).clamp(1, (expected.len() / width).max(1));
     let whole = expected.len() / width / together * together * width;
     let mut difference: Difference = worst_row(&expected[..whole], &got[..whole], width * together).into();
@@ -123,9 +123,9 @@ pub fn of_halves(width: usize, expected: &[u32], got: &[u32]) -> Difference {
 }
 
 /// Compares rows of `k` f32 that are f16 values times the scale of their row, a power of two:
-/// `scales` has the expected ones and the others. The other scale may be the next power of two,
-/// because the largest element of a row may be next to one, or a power up to `larger` times as
-/// large. A row of zeros has the scale 0.
+/// `scales` has the expected scales and the device's scales. The device's scale of a row may be the
+/// next power of two, because the largest element of the row may be next to a power of two. It may
+/// also be a power up to `larger` times as large. A row of zeros has the scale 0.
 #[must_use]
 pub fn of_scaled_halves(
     k: usize,
@@ -169,14 +169,15 @@ fn of_f16(width: usize, expected: &[u16], got: &[u16]) -> Difference {
     Difference { rounded: got.len() as u64, turned, ..difference }
 }
 
-/// The place of an f16 among all, so that neighbours differ by one, also across zero.
+/// The rank of an f16 among all f16 values. The ranks of neighbours differ by one, also across
+/// zero.
 fn order(bits: u16) -> i32 {
     if bits & 0x8000 == 0 { i32::from(bits) } else { -i32::from(bits & 0x7fff) }
 }
 
 /// Compares packed rows of `k` elements. The f32 values of the quants are compared. The last bits
-/// of a value half way between two quants decide its quant, and those of the largest value of a
-/// block its scale, which is rounded up to a step of 16 bits. So neighbours count as equal.
+/// of a value half way between two quants decide its quant. The last bits of the largest value of a
+/// block decide its scale, which is rounded up to a step of 16 bits. So neighbours count as equal.
 #[must_use]
 pub fn of_packed(k: usize, expected: &[u32], got: &[u32]) -> Difference {
     let (mut back, mut turned) = (got.to_vec(), 0);

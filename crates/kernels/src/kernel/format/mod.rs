@@ -42,8 +42,8 @@ pub struct Format {
     eights: &'static str,
     /// `W_part` is a thread's part of the products of four rows with f32 activations.
     part: &'static str,
-    /// `W_add` adds the same of staged activations (`matmul/pieces/acts_staged.wgsl`). `None` for
-    /// formats that `W_part` multiplies as fast.
+    /// `W_add` adds a thread's part of the products of four rows with staged activations
+    /// (`matmul/pieces/acts_staged.wgsl`). `None` for formats that `W_part` multiplies as fast.
     teams: Option<&'static str>,
 }
 
@@ -120,7 +120,8 @@ impl Format {
         [self.elements, self.eights, self.part].concat()
     }
 
-    /// The same for staged activations, or `None` if no kernel of teams reads the format.
+    /// The pieces that multiply one row of staged activations, four rows of the weight at a time.
+    /// `None` if no kernel of teams reads the format.
     #[must_use]
     pub fn teams(&self) -> Option<String> {
         Some([self.elements, self.eights, self.teams?].concat())

@@ -171,13 +171,13 @@ impl Call {
         Ok(plan.run(&mut states, &self.input, Watch::default())?.wait()?.0)
     }
 
-    /// The same for a fixed number of values.
+    /// Runs the call and returns the words of `N` values.
     pub fn words_of<const N: usize>(self, values: [Tensor; N]) -> Result<[Vec<u32>; N], Error> {
         let mut all = self.all(values.to_vec())?.into_iter();
         Ok(std::array::from_fn(|_| all.next().unwrap_or_default()))
     }
 
-    /// The same as f32.
+    /// Runs the call and returns `N` values as f32.
     pub fn floats_of<const N: usize>(self, values: [Tensor; N]) -> Result<[Vec<f32>; N], Error> {
         Ok(self.words_of(values)?.map(bytemuck::cast_vec))
     }
@@ -205,7 +205,7 @@ impl Call {
         read_state(&states, 0)
     }
 
-    /// The same call, in which these rows are chosen.
+    /// This call, in which the rows at these indices are chosen.
     pub fn choosing(mut self, rows: &[u32]) -> Result<Self, Error> {
         let counts = Counts { out: self.dim(rows.len())?, ..self.rec.capacity() };
         self.rec = Recorder::new(counts, &self.kinds);

@@ -120,7 +120,7 @@ pub fn sum_squares(on: impl Into<Executor>, x: &[f32]) -> Result<f32, Error> {
 }
 
 /// Step `t`, the first of which is 1, of AdamW: changes parameters and moments in place.
-/// `squares` is the sum of the squares of all gradients; gradients of a norm above `most` are
+/// `squares` is the sum of the squares of all gradients. Gradients of a norm above `most` are
 /// scaled down to it.
 ///
 /// # Errors
@@ -160,7 +160,8 @@ pub fn adamw(
 }
 
 /// y = x / (1 - rate), or 0 with the probability `rate`: the words of `key` and `tensor` decide
-/// together with the index of an element. The same key drops the same elements of the derivative.
+/// together with the index of an element. The derivative with an equal `key` and `tensor` drops the
+/// elements that y drops.
 ///
 /// # Errors
 /// [`Error::Argument`] for a rate outside 0..1, and errors of the executor.

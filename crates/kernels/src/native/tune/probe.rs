@@ -194,8 +194,8 @@ impl Layers {
         StepInput { sequences: vec![0; rows as usize], positions, out_rows: vec![0], host, ..StepInput::default() }
     }
 
-    /// The shaders that a table selects, with their grids. If two tables select the same, there is
-    /// nothing to compare.
+    /// The shaders that a table selects, with their grids. If two tables select the same shaders
+    /// and grids, there is nothing to compare.
     pub fn shaders(&self, caps: &Caps, table: Table) -> Result<Vec<String>, Error> {
         let mut dry = Weights::new(&Executor::Cpu);
         for (rows, cols) in self.matrices() {

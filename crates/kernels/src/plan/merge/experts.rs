@@ -42,7 +42,7 @@ pub(super) fn norm_matmul_vec(nodes: Vec<Node>, _: &mut Origins, read_back: &[Te
     nodes.into_iter().flatten().collect()
 }
 
-/// The operation that replaces the product at `at`, the norm that it takes in, and the place of the
+/// The operation that replaces the product at `at`, the norm that it takes in, and the index of the
 /// norm if the product is its only reader.
 fn router(
     nodes: &[Option<Node>],

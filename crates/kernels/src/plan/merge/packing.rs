@@ -132,7 +132,8 @@ fn sum(
     )
 }
 
-/// The same, if one of both is made by a product.
+/// The operation that computes h = a + b together with the product that makes a or b, and the index
+/// of the product. `None` if no such product can move to `at`.
 fn product_added(
     nodes: &[Option<Node>],
     at: usize,
