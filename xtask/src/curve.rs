@@ -128,7 +128,7 @@ impl Ask {
         kinds.map(|kind| kind + &depth + &sequences).collect()
     }
 
-    /// The same without these points.
+    /// The points of this run that are not `done`. `None` if all are done.
     fn without(&self, done: &BTreeSet<String>) -> Option<Self> {
         let open = |n: u32, of: &Self| !done.contains(&of.tests()[0]) && n > 0;
         let one = |prompts: Vec<u32>, generate: u32| Self { prompts, generate, ..self.clone() };

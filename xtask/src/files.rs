@@ -53,7 +53,7 @@ pub fn places(shader: &Shader, source: &str, text: &str) -> Vec<Place> {
     names.filter(|at| source.contains(&renamed(text, Some(*at)))).map(Some).collect()
 }
 
-/// A file's text as it occurs at a place.
+/// A file's text as it occurs in a shader: unchanged, or with the identifiers of `place`.
 pub fn renamed(text: &str, place: Place) -> String {
     match place {
         // Renaming adds a line end, so the text's own last line end is removed.
@@ -62,7 +62,7 @@ pub fn renamed(text: &str, place: Place) -> String {
     }
 }
 
-/// The text of a shader with another text in all places of a file.
+/// The text of a shader in which `by` replaces every occurrence of a file's text.
 pub fn replaced(source: &str, text: &str, by: &str, places: &[Place]) -> String {
     places
         .iter()

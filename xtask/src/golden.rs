@@ -237,7 +237,8 @@ impl Golden {
         self.evaluate_tapped(model, options, |_, _| {})
     }
 
-    /// The same. `each` gets the number of rows of a chunk with every tap of it.
+    /// The logits of the whole prompt. `each` gets the number of rows of a chunk with every tap of
+    /// the chunk.
     fn evaluate_tapped(
         &self,
         model: &Model,

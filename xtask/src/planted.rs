@@ -30,7 +30,7 @@ pub struct Args {
     /// Context length
     #[arg(long)]
     ctx: Option<u32>,
-    /// The same with an f32 cache and without rounding
+    /// Use an f32 cache and no rounding
     #[arg(long)]
     f32: bool,
 }

@@ -127,7 +127,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> bool {
     written.is_ok()
 }
 
-/// The same, with the error: for writes that the user asked for.
+/// Writes a file completely or not at all. It returns the error, for writes that the user asked
+/// for.
 pub fn try_write(path: &Path, bytes: &[u8]) -> Result<()> {
     path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
     Ok(gguf::atomic_write(path, |out| out.write_all(bytes))?)

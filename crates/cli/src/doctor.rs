@@ -181,7 +181,7 @@ fn load(args: &Args, options: &SessionOptions) -> Result<(Device, Model)> {
     Ok((device, loaded.model))
 }
 
-/// The same model on the CPU.
+/// The model that these arguments name, on the CPU.
 fn reference(args: &Args) -> Result<Model> {
     let file = args.source.model_file()?;
     let bar = Bar::bytes("loading onto the CPU");

@@ -65,7 +65,7 @@ pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// The same, only if `WEFT_DEBUG` is set.
+/// Prints a message to stderr as [`note`] does, only if `WEFT_DEBUG` is set and not empty.
 pub fn debug(message: &str) {
     if std::env::var_os("WEFT_DEBUG").is_some_and(|value| !value.is_empty()) {
         note(message);

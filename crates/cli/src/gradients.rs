@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result<()> {
     let checked = args.source.named(file.check(&executor))?;
     let trained = named(args, Method::from(args.factors.lora(&checked, args.seed)?).trained(checked.weights()))?;
     let options = args.steps.options(rows).most_rows(u32::try_from(all).ok()).captures(args.steps.captures());
-    // Before the weights are loaded.
+    // The memory is checked before the weights are loaded.
     named(args, Gradients::memory_of(&checked, &trained, &options))?;
     args.source.say_notes_of_base(&file)?;
     args.source.verify_if_asked(&file)?;

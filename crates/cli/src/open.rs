@@ -126,8 +126,8 @@ impl Source {
         file.notes().iter().for_each(|said| note(&format!("{}: {said}", self.name())));
     }
 
-    /// The same for a base that takes new adapters: those that Ollama has for the model are no part
-    /// of it.
+    /// Prints what was assumed to open the file of a base that takes new adapters. If Ollama
+    /// applies an adapter to this model, a note says that the adapter is no part of the base.
     pub fn say_notes_of_base(&self, file: &ModelFile) -> Result<()> {
         self.say_notes(file);
         if let Found::Ollama(entry) = self.find()?
@@ -157,7 +157,8 @@ impl Source {
         self.located(result.map_err(anyhow::Error::new))
     }
 
-    /// The same for any error: only errors of the model get the name.
+    /// Adds the file's name to an error of the model that does not mention it. All other errors
+    /// stay unchanged.
     pub fn located<T>(&self, result: Result<T>) -> Result<T> {
         let name = self.name();
         result.map_err(|error| {
@@ -168,7 +169,7 @@ impl Source {
 
 /// The place where a model was found.
 pub enum Found {
-    /// Inside the binary.
+    /// The model inside the binary.
     Default,
     File(PathBuf),
     Ollama(Box<Entry>),

@@ -11,7 +11,7 @@ use crate::{Array, Value};
 ///   does not fit numbers beyond its range, nor numbers that it would round to zero
 /// * to bool: the integers 0 and 1
 ///
-/// No other conversion is made: text is no number, and a bool is none.
+/// No other conversion is made: neither a text nor a bool converts to a number.
 pub trait FromValue<'a>: Sized {
     /// The name of the expected type, for error messages.
     fn expected() -> String;

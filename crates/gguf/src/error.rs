@@ -30,7 +30,8 @@ pub enum Error {
          replaced since it was opened"
     )]
     Read { offset: u64, len: usize, error: io::Error },
-    /// The same for the data of a tensor. The offset counts from the start of the tensor.
+    /// A positioned read of a tensor's data failed although the file was long enough when opened.
+    /// The offset counts from the start of the tensor.
     #[error(
         "cannot read {len} bytes at offset {offset} of tensor `{tensor}`: {error}; the file may \
          have been cut short or replaced since it was opened"
@@ -77,7 +78,7 @@ pub enum Error {
     /// A key or a tensor name that is empty, too long or not UTF-8.
     #[error("the {what} at offset {offset} is {problem}")]
     Name { what: &'static str, offset: u64, problem: NameProblem },
-    /// The same key or tensor name twice.
+    /// A key or a tensor name that occurs twice.
     #[error("{what} `{name}` occurs twice")]
     Duplicate { what: &'static str, name: String },
     /// A value type number outside 0..=12.

@@ -65,8 +65,8 @@ impl Gguf {
         Self::from_source(Box::new(bytes.into()))
     }
 
-    /// Reads a file from any source. Fails for a part of a split file; use [`Gguf::from_parts`] for
-    /// those.
+    /// Reads a file from any source. Fails for a part of a split file. [`Gguf::from_parts`] reads
+    /// all parts of a split file.
     pub fn from_source(source: Box<dyn Source>) -> Result<Self> {
         let header = Header::parse(source.as_ref())?;
         split::whole(None, source, header)

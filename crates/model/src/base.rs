@@ -11,7 +11,7 @@ pub enum Base {
     /// absmax, 0.5625 bytes per weight (Dettmers et al. 2023, arXiv 2305.14314). The embedding, the
     /// output matrix, norms and routers keep the types of the file.
     Nf4,
-    /// NF4_DQ: the same, with the absmax of each block in 8 bits, 0.53125 bytes per weight (double
-    /// quantization, section 3 of the same paper). Rows are multiples of 256.
+    /// NF4_DQ: NF4 with the absmax of each block in 8 bits, 0.53125 bytes per weight (double
+    /// quantization, section 3 of the paper of NF4). Rows are multiples of 256.
     Nf4Dq,
 }

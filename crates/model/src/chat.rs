@@ -82,17 +82,17 @@ pub struct ChatTemplate {
 /// What a rendering took of what it may: thousandths of each limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Of the levels of blocks, brackets and operators.
+    /// The share of the levels of blocks, brackets and operators.
     pub levels: u64,
-    /// Of the bytes of the template's text.
+    /// The share of the bytes of the template's text.
     pub text: u64,
-    /// Of the bytes of values.
+    /// The share of the bytes of values.
     pub values: u64,
-    /// Of the bytes of output.
+    /// The share of the bytes of output.
     pub output: u64,
-    /// Of the elements visited.
+    /// The share of the elements visited.
     pub work: u64,
-    /// Of the instructions.
+    /// The share of the instructions.
     pub instructions: u64,
 }
 

@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restored {
-    /// The place in the data that the caller kept with it.
+    /// The position in the data that the caller kept with the checkpoint.
     pub position: String,
     /// Whether it is of version 1, which has a digest of samples of the model: 768 bytes of every
     /// tensor were compared, and not all.

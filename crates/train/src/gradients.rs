@@ -83,7 +83,7 @@ impl Gradients {
         Self::made(model, trained, options, Use::default()).await
     }
 
-    /// The same, where the parameters serve a trainer.
+    /// Plans the gradients of `model`. `of` says what a trainer needs of the parameters.
     pub(crate) async fn made(
         model: &Model,
         trained: &Trained,
@@ -109,7 +109,8 @@ impl Gradients {
         Self::memory_for(file, trained, options, Use::default())
     }
 
-    /// The same, where the parameters serve a trainer.
+    /// The memory that gradients of a checked file need. `of` says what a trainer needs of the
+    /// parameters.
     pub(crate) fn memory_for(
         file: &Checked,
         trained: &Trained,
@@ -151,7 +152,7 @@ impl Gradients {
         self.compute_with(documents, &|_| [0; 2], watch).await
     }
 
-    /// The same with dropout, if the parameters have it.
+    /// The loss of a batch, with dropout if the parameters have it.
     pub(crate) async fn compute_with(
         &mut self,
         documents: &[Document],

@@ -14,8 +14,8 @@ pub enum Trained {
     Factors(Vec<FactorPair>),
     /// Weights of the model, by the names of its file. They become f32.
     Weights(Vec<String>),
-    /// The same, but they start from random numbers: matrices normal with a deviation of 0.02,
-    /// norms one, biases zero.
+    /// Weights of the model, by the names of its file, that start anew. Matrices start from normal
+    /// random numbers with a deviation of 0.02, norms from one, biases from zero.
     Fresh { weights: Vec<String>, seed: u64 },
 }
 
@@ -190,7 +190,7 @@ impl Parameters {
         States::bytes_for(&kinds, 1, 1)
     }
 
-    /// The same without dropout.
+    /// These parameters without dropout.
     pub fn without_dropout(&self) -> Self {
         Self { dropout: 0.0, ..self.clone() }
     }

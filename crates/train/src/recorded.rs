@@ -48,7 +48,7 @@ pub struct Recorded {
     pub parameters: Parameters,
     /// What the outputs after the losses are: a capture, and its layer.
     pub captures: Vec<(Capture, u32)>,
-    /// The same of the outputs after these: what is traced.
+    /// What the outputs after the captures are: a value that is traced, and its layer.
     pub traced: Vec<(Capture, u32)>,
     pub checkpointing: Checkpointing,
     pub memory: Memory,

@@ -45,7 +45,7 @@ pub struct Trainer {
     evaluation: Option<Plan>,
     pub(crate) trained: Trained,
     pub(crate) tally: Tally,
-    /// Of the model's file, for checkpoints.
+    /// The digest of the model's file, for checkpoints.
     pub(crate) digest: BaseDigest,
 }
 

@@ -8,7 +8,7 @@ alias Sums = coop_mat16x16<f32, C>;
 // The upper and the lower 16 queries. `lower` is unused where BAND is 16.
 struct Queries { upper: Left, lower: Left }
 struct Column { upper: Sums, lower: Sums }
-// The same for the first and the second 16 keys. BAND or KEYS is 16, so there is no `lower_far`.
+// `upper_far` is for the second 16 keys. BAND or KEYS is 16, so there is no `lower_far`.
 struct Scores { upper: Sums, lower: Sums, upper_far: Sums }
 struct Weights { upper: Left, lower: Left, upper_far: Left }
 
@@ -122,7 +122,7 @@ fn leave_sums(o: Column, part: u32) {
     subgroupBarrier();
 }
 
-// Writes 16 columns of the results. `at`: this lane's places in y for an upper and a lower query.
+// Writes 16 columns of the results. `at`: this lane's indices in y for an upper and a lower query.
 // `within`: whether these queries exist.
 fn finish(o: Column, part: u32, band0: u32, lane: u32, at: vec2<u32>, within: vec2<bool>) {
     leave_sums(o, part);

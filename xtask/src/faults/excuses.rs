@@ -71,7 +71,8 @@ impl Excuses {
             .count()
     }
 
-    /// The same for the tags of one kind of fault, whether it is found by chance or not.
+    /// Prints the tags of one kind of fault that are not `needed`, whether the fault is found by
+    /// chance or not. Returns their number.
     pub fn report_stale_of(&self, path: &str, kind: &str, needed: &BTreeSet<usize>) -> usize {
         let stale = self.tags_without(needed).filter(|excuse| excuse.kind == kind);
         stale.map(|excuse| println!("{path}:{}: stale: {}", excuse.line + 1, excuse.name())).count()

@@ -176,7 +176,8 @@ fn clamped_to_last(site: &Site) -> bool {
     (number(unit).is_some() || is_const(unit)) && product && before[..open].ends_with("min")
 }
 
-/// `let last = rows - 1u;`: the same, for the number of the last row.
+/// `let last = rows - 1u;`: with another number of the last row, the row past the last, or what
+/// follows it, is read in its place and dropped.
 fn number_of_last(site: &Site) -> bool {
     let value = site.code.strip_prefix("let ").and_then(|code| code.split_once(" = "));
     value.is_some_and(|(name, value)| {

@@ -32,7 +32,8 @@ struct Bounds {
 /// With operands in f16, the largest difference of the gradient of a tensor.
 const FAST: f64 = 5e-3;
 
-/// The same for folders whose names begin so, with the reason.
+/// With operands in f16, the largest difference of the gradient of a tensor for folders whose names
+/// begin so, with the reason.
 const FAST_WIDER: [(&str, f64, &str); 2] = [
     ("gemma4e", 1e-2, "measured 9.4e-3 in Q4_K_M (NVIDIA H100)"),
     (

@@ -33,7 +33,7 @@ impl<'a> Nodes<'a> {
         Self { path, pattern, precision: args.precision(), longest: args.longest }
     }
 
-    /// The same with random tokens, equal in every run.
+    /// The file at `path`, with random tokens that are equal in every run.
     pub fn random(path: &'a Path, args: &Args) -> Result<Self> {
         let vocabulary = Model::open(path)?.tokenizer().vocab_size() as u32;
         let mut state = 1_u32;

@@ -83,7 +83,7 @@ pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<bool> {
     Ok(total.holds())
 }
 
-/// At most so many of these, spread over all.
+/// At most `most` of these faults, spread over all of them.
 fn spread(all: Vec<Fault>, most: usize) -> Vec<Fault> {
     let taken = most.min(all.len());
     let chosen: BTreeSet<_> = (0..taken).map(|n| n * all.len() / taken).collect();

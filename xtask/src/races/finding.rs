@@ -3,14 +3,14 @@
 use super::shadow::{Mark, WHOLE};
 use std::fmt::{self, Display, Formatter};
 
-/// What is wrong with a shader, at places in its text: offsets in bytes.
+/// What is wrong with a shader, at byte offsets in its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// Two accesses that nothing orders.
     Race { what: String, first: Mark, second: Mark },
     /// A barrier that only some invocations reach.
     Apart { at: u32 },
-    /// A cooperative matrix at places that the invocations of a subgroup do not share.
+    /// A cooperative matrix whose position differs between the invocations of a subgroup.
     Unlike { at: u32 },
     /// An access past an end.
     Outside { what: String, at: u32 },
@@ -19,7 +19,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// The places in the text.
+    /// The offsets in the text.
     pub fn places(&self) -> Vec<u32> {
         match self {
             Self::Race { first, second, .. } => vec![first.at, second.at],

@@ -182,7 +182,8 @@ impl<'a> Machine<'a> {
                 elements(value, subgroup, size, count).into_iter().map(f32::from_bits).collect()
             };
             let (a, b, mut sums) = (floats(a, rows * inner), floats(b, inner * columns), floats(c, rows * columns));
-            // Of a whole row at once; the order of additions to an element is that of its columns.
+            // The sums of a whole row grow at once. An element gets its additions in the order of
+            // the columns of `a`.
             for (sums, a) in sums.chunks_exact_mut(columns).zip(a.chunks_exact(inner)) {
                 for (a, b) in a.iter().zip(b.chunks_exact(columns)) {
                     sums.iter_mut().zip(b).for_each(|(sum, b)| *sum += a * b);

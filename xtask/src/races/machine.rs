@@ -52,7 +52,7 @@ pub struct Machine<'a> {
     pub era: u32,
     /// Barriers of each subgroup.
     pub turns: Vec<u32>,
-    /// The place in the text.
+    /// The offset in the text.
     pub at: u32,
     /// Steps that are left.
     pub fuel: u64,
@@ -119,7 +119,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// The places in the text where several invocations write equal words.
+    /// The offsets in the text at which several invocations write equal words.
     pub fn equal(&self) -> BTreeSet<u32> {
         let shadows = self.space.shadows.values().chain(&self.shadow);
         shadows.flat_map(|shadow| shadow.equal.iter().copied()).collect()

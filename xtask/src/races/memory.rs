@@ -55,7 +55,8 @@ impl Machine<'_> {
         Ok(value)
     }
 
-    /// The same where nobody notes the access: one invocation of several loads what they share.
+    /// Loads the value that a pointer points to, where nobody notes the access. One of several
+    /// invocations loads the value that they share.
     fn load_unnoted(&self, from: &Pointer, of: &Of, mask: &Mask, value: &mut Value) -> anyhow::Result<()> {
         let lanes = value.lanes;
         let loading = (0..mask.lanes()).filter(|&lane| mask.has(lane)).take(if lanes == 1 { 1 } else { mask.lanes() });

@@ -123,7 +123,7 @@ fn shipped(texts: &[(String, String)], subjects: &[&Subject], begin: Instant) ->
     Ok(racy == 0)
 }
 
-/// The file and the line of a place in a shader's text, with the line.
+/// The file and the number of the line at an offset in a shader's text, with the text of the line.
 fn place(texts: &[(String, String)], of: &Subject, at: u32) -> String {
     let line = of.source[..at as usize].matches('\n').count() + 1;
     let code = of.source.lines().nth(line - 1).unwrap_or_default().trim();

@@ -19,7 +19,8 @@ use std::sync::{Arc, Mutex};
 /// Steps of all workgroups of a dispatch, at most. Cases with more are left out.
 const STEPS: u64 = 1_000_000;
 
-/// The same for the dispatches before the shader's own, whose results it reads.
+/// Steps of all workgroups of a dispatch before the shader's own, at most. The shader reads the
+/// results of this dispatch.
 const STEPS_BEFORE: u64 = 6_000_000;
 
 /// Workgroups of the shader's own dispatch that are run, at most.
@@ -55,7 +56,7 @@ struct Scene {
     buffers: Vec<Vec<u8>>,
     /// What is wrong with the shader's own text.
     shown: Option<Shown>,
-    /// The places where several invocations write equal words.
+    /// The offsets in the text at which several invocations write equal words.
     equal: BTreeSet<u32>,
 }
 
@@ -72,7 +73,7 @@ pub struct Verdict {
     /// Dispatches that were run.
     pub scenes: usize,
     pub shown: Option<Shown>,
-    /// The places where several invocations write equal words.
+    /// The offsets in the text at which several invocations write equal words.
     pub equal: BTreeSet<u32>,
 }
 
@@ -236,7 +237,7 @@ impl Subject {
 }
 
 /// Runs a dispatch with this text: so many steps and so many workgroups, at most. Returns what is
-/// wrong with it, and the places where several invocations write equal words.
+/// wrong with it, and the offsets in the text at which several invocations write equal words.
 fn analysed(
     source: &str,
     call: &Call,

@@ -24,7 +24,7 @@ pub struct Mark {
     pub subgroup: u32,
     /// The number of barriers of the subgroup before it.
     pub turn: u32,
-    /// The place in the text.
+    /// The offset in the text.
     pub at: u32,
 }
 
@@ -73,7 +73,7 @@ impl Pair {
 #[derive(Default)]
 pub struct Shadow {
     words: Vec<Word>,
-    /// The places in the text where several invocations write equal words.
+    /// The offsets in the text at which several invocations write equal words.
     pub equal: BTreeSet<u32>,
 }
 

@@ -153,7 +153,7 @@ impl Types {
         Ok(())
     }
 
-    /// The place of an element or a member.
+    /// The offset of an element or a member, in scalars and in bytes.
     pub fn place(&self, module: &Module, inner: &TypeInner, index: usize) -> anyhow::Result<Place> {
         Ok(match inner {
             TypeInner::Vector { scalar, .. } | TypeInner::ValuePointer { scalar, size: Some(_), .. } => {

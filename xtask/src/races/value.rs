@@ -40,7 +40,7 @@ impl Value {
         if self.lanes == 1 { self.words[scalar] } else { self.words[scalar * self.lanes + lane] }
     }
 
-    /// The same value with a word for each of `lanes` invocations.
+    /// This value with a word for each of `lanes` invocations.
     pub fn spread(&self, lanes: usize) -> Self {
         if self.lanes == lanes {
             return self.clone();
@@ -94,7 +94,8 @@ impl Value {
         Self { lanes, words }
     }
 
-    /// The same for three values.
+    /// The results of a function of the scalars of three values. A single scalar is combined with
+    /// each scalar of the other values.
     pub fn zip3(&self, b: &Self, c: &Self, f: impl Fn(u32, u32, u32) -> u32) -> Self {
         let scalars = self.scalars().max(b.scalars()).max(c.scalars());
         let lanes = self.lanes.max(b.lanes).max(c.lanes);

@@ -80,7 +80,8 @@ fn copy(files: &Files, folder: &Path) -> anyhow::Result<()> {
 
 /// The places of which the compiler says that their pattern lacks the field: file and function.
 ///
-/// Values that lack it are expected, too. Any other error might hide a place.
+/// Errors for values that lack the field are expected, too. Any other error might hide a pattern
+/// that lacks it.
 fn named(messages: &str, files: &Files) -> anyhow::Result<BTreeSet<(String, String)>> {
     let mut named = BTreeSet::new();
     for line in messages.lines() {

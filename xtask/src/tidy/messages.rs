@@ -55,7 +55,7 @@ pub fn messages(files: &Files, found: &mut Vec<String>) {
     }
 }
 
-/// The places of debug prints, and the macros that they are in, without internal ones.
+/// The byte offsets of debug prints, and the macros that they are in, without internal ones.
 fn debug_prints(text: &str) -> Vec<(usize, &str)> {
     let places = text.match_indices(":?}").chain(text.match_indices(":#?}")).map(|(at, _)| at);
     let outside =

@@ -94,7 +94,7 @@ impl Flags {
     }
 }
 
-/// The places that sampling parameters come from where no flag is given.
+/// The sources of the sampling parameters for which no flag is given.
 struct Others<'a> {
     file: &'a Gguf,
     params: &'a Params,

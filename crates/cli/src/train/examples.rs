@@ -76,7 +76,7 @@ impl Examples {
         }
     }
 
-    /// The place behind the last batch.
+    /// The position behind the last batch.
     pub fn position(&self) -> String {
         match &self.from {
             From::Files { batches, .. } => batches.position().to_string(),
@@ -84,7 +84,7 @@ impl Examples {
         }
     }
 
-    /// Goes on at a place that [`Examples::position`] gave, or begins.
+    /// Goes on at a position that [`Examples::position`] gave. `None` begins at the first example.
     pub fn seek(&mut self, position: Option<&str>) -> Result<()> {
         if let From::Files { batches, .. } = &mut self.from {
             batches.seek(position.map_or(Ok(Position::default()), str::parse)?)?;

@@ -32,7 +32,7 @@ pub fn run(args: &Args) -> Result<()> {
         (_, true) => Begin::Force,
         _ => Begin::New,
     };
-    // Before a file of examples is read, which may take long.
+    // The folder is checked before a file of examples is read, which may take long.
     args.output.as_deref().map_or(Ok(()), |output| Folder::check(output, begin))?;
     let file = args.source.model_file()?.with_base(match args.base {
         Some(Base::Nf4) => model::Base::Nf4,

@@ -58,14 +58,15 @@ impl Parser {
         parser
     }
 
-    /// The same, knowing the tools' schemas: a parameter of type string then stays one, even where
-    /// it reads like a number. Only Qwen3-Coder's calls leave that open.
+    /// Gives the parser the schemas of the tools. A parameter of type string then stays a string,
+    /// even where it reads like a number. Only Qwen3-Coder's calls leave the type open.
     #[must_use]
     pub fn with_tools(self, tools: Option<Value>) -> Self {
         Self { tools, ..self }
     }
 
-    /// The same, for [`Parser::push_id`].
+    /// Gives the parser the control tokens that [`Parser::push_id`] must turn into text: those of
+    /// this tokenizer whose names are markers.
     #[must_use]
     pub fn with_tokenizer(self, tokenizer: &Tokenizer) -> Self {
         Self { decoder: Decoder::showing(self.format.controls(tokenizer)), ..self }

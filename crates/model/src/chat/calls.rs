@@ -187,7 +187,7 @@ fn largest(arguments: &[Value]) -> u64 {
         .max(4)
 }
 
-/// Each place of a format takes an argument, or its width.
+/// Each placeholder of a format takes an argument, or its width.
 pub(super) fn formatted(format: &str, arguments: &[Value], sizes: Size) -> Result<u64, Error> {
     let widths = format.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
     let wide = widths.map(|digits| digits.parse().unwrap_or(u64::MAX)).max().unwrap_or(0);

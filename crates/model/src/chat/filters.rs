@@ -113,11 +113,11 @@ fn percent_encoded(text: &str, safe: &str) -> String {
     out
 }
 
-/// `replace`, which may name how many places.
+/// `replace`, with an optional largest number of replacements.
 pub(super) fn replace(text: Value, from: &str, to: &str, count: Option<i64>, kwargs: Kwargs) -> Result<String, Error> {
     let count = count.map_or_else(|| kwargs.get::<Option<i64>>("count"), |count| Ok(Some(count)))?;
     kwargs.assert_all_used()?;
-    // Every place for a negative number, as in Python.
+    // A negative number replaces every match, as in Python.
     let count = count.and_then(|count| usize::try_from(count).ok());
     let text = written(text);
     touch(text.len());

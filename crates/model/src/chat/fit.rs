@@ -193,7 +193,7 @@ impl Form {
                 *name = mark.clone().into();
                 marks.push(Mark { shown: Shown::Text(mark), what: named.clone() });
             }
-            // Nothing is to be seen of no arguments.
+            // A call without arguments shows none.
             if is_empty(call.arguments) {
                 return;
             }

@@ -55,7 +55,7 @@ fn write_value<W: Write>(out: &mut W, value: &Value, style: &Style, depth: usize
     match value.kind() {
         ValueKind::None => out.write_str("null")?,
         ValueKind::Bool => out.write_str(if value.is_true() { "true" } else { "false" })?,
-        // Integers as they are, of any size.
+        // Integers of any size are written as they are.
         ValueKind::Number if value.is_integer() => write!(out, "{value}")?,
         ValueKind::Number => out.write_str(&float(value))?,
         ValueKind::String => write_string(out, value.as_str().unwrap_or_default(), style)?,

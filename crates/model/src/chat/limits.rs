@@ -9,7 +9,7 @@ use super::ChatError;
 
 /// Bytes of a template's text.
 pub(super) const TEMPLATE_BYTES: usize = 1 << 20;
-/// Blocks, brackets and chained operators around any place of a template; levels of a value.
+/// Blocks, brackets and chained operators around any position in a template; levels of a value.
 pub(super) const LEVELS: usize = 64;
 /// Bytes of all values that one rendering makes.
 const VALUE_BYTES: u64 = 64 << 20;

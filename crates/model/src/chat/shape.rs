@@ -12,7 +12,7 @@ const CONSTANT_BYTES: u64 = 1 << 20;
 /// Bytes of a name.
 const NAME_BYTES: usize = 256;
 
-/// The deepest place of `source` in blocks, brackets and operators.
+/// The largest depth of blocks, brackets and operators in `source`.
 ///
 /// # Errors
 /// [`ChatError::Limit`]; [`ChatError::Unbounded`] for constants that repeat text too often.

@@ -180,7 +180,7 @@ pub(super) fn window(text: &str, start: Option<i64>, end: Option<i64>) -> Option
     (start <= end).then(|| (&text[byte(start)..byte(end)], start))
 }
 
-/// `str.find` and `str.rfind`: the number of characters before a place.
+/// `str.find` and `str.rfind`: the number of characters before the match.
 pub(super) fn find(text: &str, what: &str, last: bool, start: Option<i64>, end: Option<i64>) -> Option<usize> {
     let (part, before) = window(text, start, end)?;
     let part = read(part);

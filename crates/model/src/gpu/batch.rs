@@ -102,7 +102,8 @@ impl Batch {
     /// Tokens fed to and drawn for a sequence so far.
     ///
     /// # Panics
-    /// If there is no sequence with this number. The same holds for the functions below.
+    /// If there is no sequence with this number. The functions below that take the number
+    /// of a sequence panic then, too.
     #[must_use]
     pub fn tokens(&self, sequence: u32) -> &[u32] {
         &self.sequences[sequence as usize].tokens

@@ -162,12 +162,13 @@ impl Meta<'_> {
     }
 
     /// Elements per head: `attention.key_length`, or the embedding length divided by the number of
-    /// heads. Keys and values must have the same.
+    /// heads. Keys and values must have equally many.
     pub fn head_dim(&self, embedding_length: u32, heads: u32) -> Result<u32, Error> {
         self.head_dim_of("", embedding_length / heads)
     }
 
-    /// The same from the keys that end in `suffix`.
+    /// Elements per head, from the keys that end in `suffix`: `attention.key_length` with the
+    /// suffix, or `default`. Keys and values must have equally many.
     pub fn head_dim_of(&self, suffix: &str, default: u32) -> Result<u32, Error> {
         let dims = 4..=kernels::ops::MAX_HEAD_DIM;
         let key = format!("attention.key_length{suffix}");

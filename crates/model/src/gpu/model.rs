@@ -322,8 +322,9 @@ impl Model {
         self.documents_in(Recorder::of_documents(capacity, &self.document_states()), rows)
     }
 
-    /// The same in a recorder of documents that has low-rank additions ([`Recorder::adapt`]) or
-    /// more states. Its states begin with [`Model::document_states`].
+    /// The recording that [`Model::documents`] gives, in a recorder of documents that has low-rank
+    /// additions ([`Recorder::adapt`]) or more states. The states of the recorder begin with
+    /// [`Model::document_states`].
     #[must_use]
     pub fn documents_in(&self, rec: Recorder, rows: Logits) -> (Recorder, Tensor) {
         record(&*self.0.architecture, &Adapted::none(&self.0.weights), rec, rows, true)

@@ -11,9 +11,9 @@ use kernels::{Executor, Room, StateKind, States};
 /// The memory that a model needs on an executor, computed before anything is allocated.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// Includes the adapters' weights.
+    /// The weights of the model and of the adapters.
     pub weights: Size,
-    /// For the full context. The cache grows up to it.
+    /// The KV cache for the full context. The cache grows up to this size.
     pub kv: Size,
     pub intermediates: Size,
 }

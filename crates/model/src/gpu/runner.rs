@@ -326,7 +326,8 @@ impl Runner {
         Ok(agreements)
     }
 
-    /// The same for these inputs, whose ids are in the token state.
+    /// Runs a step on these inputs, one operation at a time on the device and on the host. The ids
+    /// of the inputs are in the token state.
     pub async fn agree_in(
         &mut self,
         mirror: &mut Mirror,

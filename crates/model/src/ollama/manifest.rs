@@ -10,7 +10,7 @@ const PREFIX: &str = "application/vnd.ollama.image.";
 /// A parsed manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// In the manifest's order.
+    /// The layers, in the manifest's order.
     pub layers: Vec<Layer>,
     /// The model's description, in JSON.
     pub config: Option<Layer>,
@@ -33,7 +33,7 @@ pub struct Layer {
 pub struct Digest(String);
 
 impl Digest {
-    /// From `sha256:HEX`.
+    /// The digest that `text` spells as `sha256:HEX`.
     pub fn new(text: &str) -> Option<Self> {
         let hex = text.strip_prefix("sha256:")?;
         let sound = hex.len() == 64 && hex.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));

@@ -62,7 +62,7 @@ pub fn jinja(go: &str) -> Result<String, String> {
 #[derive(Clone, Copy, PartialEq)]
 enum Block {
     If,
-    /// Behind its `else`.
+    /// The part of an `if` behind its `else`.
     Else,
     Range,
 }

@@ -16,7 +16,7 @@ pub(super) fn byte_to_char() -> [char; 256] {
     })
 }
 
-/// From spelling to bytes.
+/// The map from spellings to bytes.
 pub(super) struct Alphabet {
     /// The byte for each of U+0000 to U+0143, if there is one.
     bytes: [Option<u8>; 0x144],

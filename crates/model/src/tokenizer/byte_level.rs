@@ -8,7 +8,7 @@ use super::merge::{Merger, Pair};
 use super::pretokenize::PreTokenizer;
 use super::vocab::{Vocab, lossy};
 
-/// From two ids to the rank and the id of their merge.
+/// The map from two ids to the rank and the id of their merge.
 pub(super) type Merges = HashMap<(u32, u32), (u32, u32)>;
 
 pub(super) struct ByteLevel {

@@ -129,7 +129,7 @@ pub enum TokenizerError {
         merge.escape_debug()
     )]
     MalformedMerge {
-        /// Its place in the array.
+        /// The index of the merge in the array.
         index: usize,
         /// What the file says.
         merge: String,
@@ -140,7 +140,7 @@ pub enum TokenizerError {
         piece.escape_debug()
     )]
     MergeOutsideVocabulary {
-        /// Its place in the array.
+        /// The index of the merge in the array.
         index: usize,
         /// The missing piece.
         piece: String,

@@ -53,7 +53,7 @@ impl Batches {
         Self { data, size: u64::from(size.max(1)), seed: Some(seed), position: Position::default() }
     }
 
-    /// The same in the order of the files, in every epoch.
+    /// These batches with the examples in the order of the files, in every epoch.
     #[must_use]
     pub fn in_order(self) -> Self {
         Self { seed: None, ..self }
@@ -83,16 +83,16 @@ impl Batches {
         Ok(documents)
     }
 
-    /// The place behind the last batch.
+    /// The position behind the last batch.
     #[must_use]
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// Goes on at a place.
+    /// Goes on at a position.
     ///
     /// # Errors
-    /// [`Error::Position`] for a place at which no batch begins.
+    /// [`Error::Position`] for a position at which no batch begins.
     pub fn seek(&mut self, position: Position) -> Result<(), Error> {
         let refused = |reason| Err(Error::Position { position: position.to_string(), reason });
         if position.example >= self.data.len() {

@@ -3,7 +3,7 @@
 use gguf::Source;
 use std::io;
 
-/// The bytes of a source from a place on. `seen` takes what was read.
+/// The bytes of a source from the offset `at` on. `seen` takes the bytes that were read.
 pub(super) struct Bytes<'a, F> {
     source: &'a dyn Source,
     at: u64,

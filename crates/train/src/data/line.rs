@@ -24,9 +24,9 @@ pub(super) struct Conversation {
 
 /// The columns of a form.
 struct Form {
-    /// All of these make the form.
+    /// Columns that make the form, if all of them are there.
     keys: &'static [&'static str],
-    /// Those that may be there, too.
+    /// Columns that may be there, too.
     more: &'static [&'static str],
 }
 
@@ -186,7 +186,7 @@ impl Columns<'_> {
         Ok(Line::Conversation(Conversation { turns, render: self.render }))
     }
 
-    /// Variables of the template. Those that it does not look at are noted.
+    /// Variables of the template. Variables that the template does not look at are noted.
     fn variables(&mut self) -> Result<(), String> {
         let source = self.template.map_or("", ChatTemplate::source);
         if let Some(value) = self.object.get("chat_template_kwargs") {

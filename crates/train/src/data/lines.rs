@@ -1,4 +1,4 @@
-//! Lines of bounded length, and places in a file.
+//! Lines of bounded length, and byte offsets in a file with their lines.
 
 use std::io::{self, BufRead};
 
@@ -8,9 +8,9 @@ pub(super) const LINE_BYTES: usize = 16 << 20;
 /// Where an example begins.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// In bytes from the beginning.
+    /// The offset in bytes from the beginning.
     pub at: u64,
-    /// From 1.
+    /// The number of the line, from 1.
     pub line: u64,
 }
 

@@ -8,7 +8,7 @@ const ROUNDS: u32 = 8;
 /// The order of the examples in one epoch.
 #[derive(Copy, Clone, Debug)]
 pub enum Order {
-    /// As they stand.
+    /// The order in which the examples stand.
     Given,
     /// A permutation that depends on the seed, the epoch and the number of examples only: a Feistel
     /// network whose rounds are Threefry (Salmon et al. 2011) permutes the smallest square of a

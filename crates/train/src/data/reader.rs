@@ -16,13 +16,13 @@ pub(super) struct Read {
     pub example: Result<Example, String>,
 }
 
-/// Reads examples from a place on.
+/// Reads examples from a byte offset on.
 pub(super) struct Reader<R> {
     from: R,
     kind: Kind,
     /// Where a list of JSON stands.
     list: List,
-    /// The place of the first byte of `held`.
+    /// The offset and the line of the first byte of `held`.
     place: Place,
     /// Bytes that are read and not passed yet: of a line, or of text ahead.
     held: Vec<u8>,

@@ -32,8 +32,8 @@ impl Texts {
     }
 }
 
-/// A good place to cut at, in the second half of `most` bytes: behind a line, else before a space,
-/// else behind a character. 0 if not even one character has room.
+/// A good byte offset to cut at, in the second half of `most` bytes: behind a line, else before a
+/// space, else behind a character. 0 if not even one character has room.
 fn border(text: &str, most: usize) -> usize {
     let most = (0..=most).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     let half = text[..most].char_indices().rev().take_while(|(at, _)| 2 * at >= most);

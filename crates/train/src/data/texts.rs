@@ -33,21 +33,21 @@ impl From<&Model> for Texts {
 }
 
 impl Texts {
-    /// By a tokenizer, and a chat template for prompts and conversations.
+    /// Makes ids by a tokenizer. Prompts and conversations are rendered by a chat template.
     #[must_use]
     pub fn new(tokenizer: Arc<Tokenizer>, template: ChatTemplate) -> Self {
         Self { tokenizer, template: Some(template), render: RenderOptions::default() }
     }
 
-    /// The same without the chat template, as `weft run --raw`: a prompt and its completion are one
-    /// text, and conversations are refused.
+    /// Leaves out the chat template, as `weft run --raw` does. A prompt and its completion are then
+    /// one text, and conversations are refused.
     #[must_use]
     pub fn raw(self) -> Self {
         Self { template: None, ..self }
     }
 
-    /// The same with other variables of the chat template, such as `enable_thinking`. `tools` of an
-    /// example win.
+    /// Sets variables of the chat template, such as `enable_thinking`. The `tools` of an example
+    /// replace `tools` that are set here.
     #[must_use]
     pub fn render(self, render: RenderOptions) -> Self {
         Self { render, ..self }

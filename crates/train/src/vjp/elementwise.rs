@@ -78,7 +78,7 @@ pub fn mul(tape: &mut Tape<'_>, op: &Mul) {
     }
 }
 
-/// The same elements are dropped.
+/// The derivative drops the elements that the forward pass dropped.
 pub fn dropout(tape: &mut Tape<'_>, op: &Dropout) {
     let Some(dy) = tape.of(op.y) else { return };
     tape.add(op.x, |rec| ops::dropout(rec, dy, op.key, op.tensor, op.rate));

@@ -39,7 +39,7 @@ fn forward(rec: &mut Recorder) -> Tensor {
     let kept = ops::relu(rec, x);
     let x = ops::add(rec, x, kept);
     let (a, b) = (ops::silu(rec, x), ops::gelu(rec, x));
-    // The same norm again, of heads.
+    // The weight `norm` is used a second time, for the norm of heads.
     let half = ops::rms_norm(rec, a.heads(1), Some(norm), 1e-3);
     let (a, b) = (ops::softmax(rec, half.heads(2)), ops::log_softmax(rec, b.heads(2)));
     // The table is the output matrix as well.

@@ -25,7 +25,7 @@ pub enum Event {
 pub struct ToolCall {
     /// The tool's name.
     pub name: String,
-    /// By parameter, in the order in which the model gave them.
+    /// The arguments by parameter, in the order in which the model gave them.
     pub arguments: Map<String, Value>,
 }
 

@@ -16,7 +16,7 @@ struct Config {
     block_count: u32,
     context_length: u32,
     embedding_length: u32,
-    /// One value per layer.
+    /// The feed-forward width of each layer.
     feed_forward_length: Vec<u32>,
     /// (query heads, kv heads) per layer.
     heads: Vec<(u32, u32)>,

@@ -16,7 +16,7 @@ struct Config {
     block_count: u32,
     context_length: u32,
     embedding_length: u32,
-    /// One value per layer.
+    /// The feed-forward width of each layer.
     feed_forward_length: Vec<u32>,
     /// (query heads, kv heads) per layer.
     heads: Vec<(u32, u32)>,
@@ -25,9 +25,9 @@ struct Config {
     sliding_window: Vec<Option<u32>>,
     final_logit_softcapping: Option<f32>,
     layer_norm_rms_epsilon: f32,
-    /// For full-attention layers.
+    /// The table of rotations for full-attention layers.
     rope: RopeTable,
-    /// For sliding-window layers.
+    /// The table of rotations for sliding-window layers.
     rope_swa: RopeTable,
 }
 

@@ -21,13 +21,14 @@ struct Config {
     block_count: u32,
     context_length: u32,
     embedding_length: u32,
-    /// One value per layer. Some models double it in layers that share keys and values.
+    /// The feed-forward width of each layer. Some models double the width in layers that share keys
+    /// and values.
     feed_forward_length: Vec<u32>,
     /// (query heads, kv heads) per layer.
     heads: Vec<(u32, u32)>,
-    /// For full-attention layers.
+    /// Elements per head in full-attention layers.
     key_length: u32,
-    /// For sliding-window layers.
+    /// Elements per head in sliding-window layers.
     key_length_swa: u32,
     /// Positions that each layer's rows attend to; `None` for all.
     sliding_window: Vec<Option<u32>>,
@@ -36,13 +37,13 @@ struct Config {
     donor: Vec<usize>,
     /// Elements of the per-layer embedding for each layer; 0 if the model has no such embedding.
     embedding_length_per_layer_input: u32,
-    /// The same for all layers; `None` if the model has no experts.
+    /// The configuration of the experts, equal in all layers. `None` if the model has no experts.
     experts: Option<experts::Config>,
     final_logit_softcapping: Option<f32>,
     layer_norm_rms_epsilon: f32,
-    /// For full-attention layers.
+    /// The table of rotations for full-attention layers.
     rope: RopeTable,
-    /// For sliding-window layers.
+    /// The table of rotations for sliding-window layers.
     rope_swa: RopeTable,
 }
 
