@@ -24,8 +24,8 @@ struct Params { q_heads: u32, heads: u32, head_dim: u32, dim: u32, capacity: u32
 @group(0) @binding(10) var<storage, read_write> v_state: array<vec4<u32>>;
 
 const LOWEST = -3.0e38;
-// Heads of q, k and v, `quads` each: before their rotation, and from FINISHED on after it. Later
-// sums over keys.
+// Heads of q, k and v, `quads` quads each. Heads before their rotation begin at 0, rotated heads at
+// FINISHED. Later the array holds sums over keys.
 const FINISHED = WG;
 var<workgroup> gathered: array<vec4<f32>, SLICE_QUADS * WG>;
 // Maximum and sum of weights of every neighbourhood, which has at least four threads.
