@@ -1,8 +1,8 @@
 // y_a = f a x + bias_a, y_b = f b x + bias_b, y_c = f c x + bias_c of one row x, as in
 // norm_matmul_vec_group.wgsl, for weights of many rows
-// The operands are as there, with weights in IQ4_NL or IQ4_XS. One workgroup for WEIGHT_ROWS rows
-// of one of the weights, four rows to a team of TEAM threads. The workgroup stages x
-// (acts_staged.wgsl).
+// The operands are as in norm_matmul_vec_group.wgsl, with weights in IQ4_NL or IQ4_XS. One
+// workgroup for WEIGHT_ROWS rows of one of the weights, four rows to a team of TEAM threads. The
+// workgroup stages x (acts_staged.wgsl).
 // Needs: workgroup_number (grid.wgsl), wa_begin, wa_add, wa_four (the format of wa), wb_begin,
 // wb_add, wb_four (the format of wb), wc_begin, wc_add, wc_four (the format of wc), Part,
 // parts_leave, parts_sum (vec_sums.wgsl), STAGE, staged_make, acts_factor (acts_staged.wgsl).
