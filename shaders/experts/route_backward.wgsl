@@ -16,7 +16,7 @@ struct Params { dim: u32, rows: u32, k: u32, normalize: u32, has_scale: u32 }
 const WG = 128u;
 const LOWEST = -3.4028234e38;
 
-// The place of an expert among the choices of a row; k if it was not chosen.
+// The index of an expert among the choices of a row, or k if the expert was not chosen.
 fn place(row: u32, expert: u32) -> u32 {
     var j = 0u;
     while (j < params.k && experts[row * params.k + j] != expert) { //~ alike: comparison
@@ -25,7 +25,7 @@ fn place(row: u32, expert: u32) -> u32 {
     return j;
 }
 
-// The derivative by the share of the expert in this place.
+// The derivative by the share of the row's j-th chosen expert.
 fn wanted(row: u32, j: u32) -> f32 {
     let at = row * params.k + j;
     let v = dweights[at];
