@@ -56,7 +56,7 @@ fn norm_add(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
     let p1 = part_load(row, WG + lid, quads);
     let p2 = part_load(row, 2u * WG + lid, quads);
     let p3 = part_load(row, 3u * WG + lid, quads);
-    // Loaded while the row is summed.
+    // These operands are loaded while the row is summed.
     let near0 = beside(row, lid, quads);
     let near1 = beside(row, WG + lid, quads);
     let parts = part_factors(row, quads, p0, p1, p2, p3, lid);
