@@ -8,7 +8,7 @@ fn W_row(r: u32, k: u32) -> u32 {
     return r * ((((k >> 8u) * 54u + 15u) >> 4u) << 2u);
 }
 
-// Trits of bytes 0 and 2 of x, in the same places. Each byte is computed in 16 bits.
+// Trits of bytes 0 and 2 of x, in bytes 0 and 2 of the result. Each byte is computed in 16 bits.
 fn W_trits(x: u32, power: u32) -> u32 {
     return (((((x & 0x00ff00ffu) * power) & 0x00ff00ffu) * 3u) >> 8u) & 0x00030003u;
 }
