@@ -3,8 +3,8 @@
 // position + 1, if that is inside. Three filters keep logits, in this order. top_k keeps logits at
 // or above the k-th largest. top_p keeps a logit if the larger ones hold less than top_p of the
 // remaining mass. min_p keeps logits of at least max + ln(min_p). Then the largest logit /
-// temperature + Gumbel noise is drawn; without a temperature, the largest logit. Ties are kept, and
-// the lowest id of equals wins.
+// temperature + Gumbel noise is drawn; without a temperature, the largest logit. Filters keep ties.
+// Of equal scores, the lowest id wins.
 // One workgroup per row, after sample_scan.wgsl has read the whole row. The strips have the largest
 // logit and the sum, and tell where the candidates are. The whole row is read again only where the
 // list of candidates does not decide. Sources: see cpu-ref's sample.rs and sample_threshold.rs.
@@ -157,8 +157,9 @@ fn listed_threshold(count: u32, least: u32, wanted: f32, top: f32, lid: u32) -> 
     return workgroupUniformLoad(&agreed);
 }
 
-// The same over the whole row, by mass or by number of elements. A sum of 0 never reaches `wanted`.
-// It finds four bits of the key at a time with 16 sums; the last sum only fills the vector.
+// The threshold of listed_threshold over the whole row instead of the list, by mass or by number of
+// elements. A sum of 0 never reaches `wanted`. The function finds four bits of the key at a time
+// with 16 sums; the last sum only fills the vector.
 fn threshold(base: u32, least: u32, wanted: f32, top: f32, by_mass: bool, lid: u32) -> u32 {
     var key = 0u; //~ free: off by one
     for (var shift = 32u; shift > 0u; shift -= 4u) {
