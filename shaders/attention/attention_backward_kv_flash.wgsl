@@ -50,8 +50,8 @@ fn add_both(before: Both, subgroup: u32) -> Both {
     return Both(add(before.k, 0u, subgroup), add(before.v, 1u, subgroup));
 }
 
-// Writes both results of 16 keys. `at` is the offset of the first key's results, in vectors of
-// four. `count` is the number of keys that exist.
+// Writes both results of 16 keys. `at`: the index of the first in vectors of four. `count`: the
+// number of keys that exist.
 fn finish(of_k: Sums, of_v: Sums, at: u32, count: u32, most: Most, subgroup: u32, lane: u32) {
     let pitch = params.kv_heads * (HEAD / 4u);
     leave(of_k, subgroup);

@@ -75,7 +75,7 @@ fn weights(own: Own, first: u32) -> Weights {
         staged(more), staged(more + 2u), staged(more + 4u), staged(more + 6u));
 }
 
-// The offsets in x of the fragments of the first band that these weights multiply.
+// The indices in x of the fragments of the first band that these weights multiply.
 fn slabs(own: Own, first: u32) -> vec4<u32> {
     let even = w_halves(first);
     let odd = w_halves(min(first + 1u, own.last));

@@ -16,7 +16,7 @@ struct Params { dim: u32, rows: u32, k: u32, normalize: u32, has_scale: u32 }
 const WG = 128u;
 const LOWEST = -3.4028234e38;
 
-// The index of an expert among the choices of a row, or k if the expert was not chosen.
+// The index of an expert among the choices of a row; k if it was not chosen.
 fn place(row: u32, expert: u32) -> u32 {
     var j = 0u;
     while (j < params.k && experts[row * params.k + j] != expert) { //~ alike: comparison

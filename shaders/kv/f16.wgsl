@@ -16,7 +16,7 @@ fn S_open8(v: S_Stored) -> mat2x4<f32> {
     return mat2x4<f32>(vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)), vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)));
 }
 
-// Decodes stored elements to the values that S_load4 reads.
+// The eight stored values, each as S_load4 reads it.
 fn S_read8(v: S_Stored) -> mat2x4<f32> {
     return S_open8(v);
 }

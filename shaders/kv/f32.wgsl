@@ -16,7 +16,7 @@ fn S_open8(v: S_Stored) -> mat2x4<f32> {
     return mat2x4<f32>(clamp(v[0], vec4<f32>(-65504.0), vec4<f32>(65504.0)), clamp(v[1], vec4<f32>(-65504.0), vec4<f32>(65504.0)));
 }
 
-// Decodes stored elements to the values that S_load4 reads.
+// The eight stored values, each as S_load4 reads it.
 fn S_read8(v: S_Stored) -> mat2x4<f32> {
     return v;
 }

@@ -25,7 +25,7 @@ fn S_open8(v: S_Stored) -> mat2x4<f32> {
     return mat2x4<f32>(vec4<f32>(unpack4xI8(v.x)), vec4<f32>(unpack4xI8(v.y))) * scale;
 }
 
-// Decodes stored elements to the values that S_load4 reads.
+// The eight stored values, each as S_load4 reads it.
 fn S_read8(v: S_Stored) -> mat2x4<f32> {
     return mat2x4<f32>(vec4<f32>(unpack4xI8(v.x)), vec4<f32>(unpack4xI8(v.y))) * bitcast<f32>(v.z);
 }

@@ -31,7 +31,7 @@ fn of_h(t: u32, quad: u32) -> mat4x4<f32> {
         h[min(t + 2u, last) * quads + quad], h[min(t + 3u, last) * quads + quad]);
 }
 
-// Four columns of the four rows of w from row r on, one vector for each column.
+// Four columns of four rows of the weight from row r on, column by column.
 fn of_w(r: u32, quad: u32) -> mat4x4<f32> {
     let quads = params.k >> 2u;
     let last = params.n - 1u;

@@ -24,7 +24,7 @@ fn softmax_backward(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroup
         most = max(most, y[base + d]);
     }
     let largest = reduce_max(most, lid);
-    // The last column that holds the largest element. Numbers of columns are exact in f32.
+    // The last index of the largest element. Indices are exact in f32.
     var place = 0.0;
     for (var d = lid; d < params.dim; d += WG) {
         place = select(place, f32(d), y[base + d] == largest);

@@ -157,9 +157,9 @@ fn listed_threshold(count: u32, least: u32, wanted: f32, top: f32, lid: u32) -> 
     return workgroupUniformLoad(&agreed);
 }
 
-// The threshold of listed_threshold over the whole row instead of the list, by mass or by number of
-// elements. A sum of 0 never reaches `wanted`. The function finds four bits of the key at a time
-// with 16 sums; the last sum only fills the vector.
+// The largest key for which the elements of the whole row with at least this key (and at least
+// `least`) reach `wanted`, by mass or by number of elements. A sum of 0 never reaches `wanted`. The
+// function finds four bits of the key at a time with 16 sums. The last sum only fills the vector.
 fn threshold(base: u32, least: u32, wanted: f32, top: f32, by_mass: bool, lid: u32) -> u32 {
     var key = 0u; //~ free: off by one
     for (var shift = 32u; shift > 0u; shift -= 4u) {

@@ -8,8 +8,7 @@ alias Sums = coop_mat16x16<f32, C>;
 // The upper and the lower 16 queries. `lower` is unused where BAND is 16.
 struct Queries { upper: Left, lower: Left }
 struct Column { upper: Sums, lower: Sums }
-// Scores of the upper and the lower queries with the first 16 keys, and of the upper queries with
-// the second 16 keys (`upper_far`). BAND or KEYS is 16, so there is no `lower_far`.
+// `upper_far` is for the second 16 keys. BAND or KEYS is 16, so there is no `lower_far`.
 struct Scores { upper: Sums, lower: Sums, upper_far: Sums }
 struct Weights { upper: Left, lower: Left, upper_far: Left }
 
@@ -124,8 +123,8 @@ fn leave_sums(o: Column, part: u32) {
     subgroupBarrier();
 }
 
-// Writes 16 columns of the results. `at` has this lane's indices into y for an upper and a lower
-// query. `within` tells whether these queries exist.
+// Writes 16 columns of the results. `at`: this lane's indices in y for an upper and a lower query.
+// `within`: whether these queries exist.
 fn finish(o: Column, part: u32, band0: u32, lane: u32, at: vec2<u32>, within: vec2<bool>) {
     leave_sums(o, part);
     let source = part + (lane >> 1u) * SCORES + 2u * (lane & 1u);

@@ -8,9 +8,8 @@ struct PartWeights { near: f32, far: f32, total: f32 }
 var<workgroup> found: array<vec2<f32>, MOST_SPLITS>;
 var<workgroup> factors: array<f32, MOST_SPLITS>;
 
-// Makes the factors of the parts and the sum of all weights. `near` is (maximum, sum) of part lid %
-// 32, and `far` is (maximum, sum) of part lid % 32 + 32. A part that does not exist has (LOWEST,
-// 0).
+// Makes the factors of the parts and the sum of all weights. `near`: (maximum, sum) of part lid %
+// 32. `far`: (maximum, sum) of the part 32 further. Both are (LOWEST, 0) where there is no part.
 fn weigh_parts(near: vec2<f32>, far: vec2<f32>, lid: u32) -> PartWeights {
     if (lid < 32u) { //~ race: comparison
         found[lid] = near;

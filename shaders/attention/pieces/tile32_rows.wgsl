@@ -31,7 +31,7 @@ fn row_of(tile: Queries, i: u32) -> u32 {
     return tile.origin + min(tile.first + i, tile.count - 1u) / (params.heads / params.kv_heads);
 }
 
-// The index of the i-th query, or of the last query, among the heads of all rows.
+// The index of the i-th query, or of the last, among the heads of all rows.
 fn place(tile: Queries, i: u32) -> u32 {
     let group = params.heads / params.kv_heads;
     return row_of(tile, i) * params.heads + tile.kv_head * group + min(tile.first + i, tile.count - 1u) % group;

@@ -15,8 +15,7 @@ struct Slab { t0: XMatrix, t1: XMatrix }
 // Vectors of four in a row of a slab.
 const QUADS = 4u;
 
-// The fragments of the slab at offset `at`, of the bands that begin at offsets `first` and `second`
-// of a slab.
+// The fragments of a slab at `at`. The rows of the two bands begin at `first` and `second` in it.
 fn of_columns(at: u32, first: u32, second: u32) -> Slab {
     return Slab(coopLoadT<XMatrix>(&x[at + first], QUADS), coopLoadT<XMatrix>(&x[at + second], QUADS));
 }

@@ -47,7 +47,7 @@ fn W_add(held: Held, loaded: W_Ahead, r0: u32, final_row: u32, count: u32, to: u
 }
 
 // The held blocks of the rows of activations from t0 on, whose shares are added. `last` is the
-// number of rows after row t0.
+// index of the last row, counted from t0.
 fn W_hold(t0: u32, last: u32, k: u32, first: u32, lid: u32) -> Held {
     let live = select(0.0, 1.0, first + W_lane(lid % TEAM) < (k >> 5u));
     let held = held_load(t0, last, k, W_block(k, first, lid), select(0u, lid & 1u, W_near), live); //~ apart: mask
