@@ -6,7 +6,8 @@
 // Needs: workgroup_number (grid.wgsl), gate_begin, gate_add, gate_four (the format of gate),
 // up_begin, up_add, up_four (the format of up), Part, parts_leave, parts_sum (vec_sums.wgsl),
 // STAGE, staged_make, acts_factor (acts_staged.wgsl), activation (slot activation). Gives:
-// params.k, WG, params.has_norm, params.eps, params.has_weight, TEAM.
+// params.k, WG, params.has_norm, params.eps, params.has_weight, TEAM. Bindings of pieces: h, u
+// (acts_staged.wgsl).
 struct Params { k: u32, n: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> gate: array<vec4<u32>>;

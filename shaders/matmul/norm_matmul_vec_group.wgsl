@@ -6,7 +6,8 @@
 // Needs: WG (the variant), workgroup_number (grid.wgsl), Part, parts_leave, parts_sum
 // (vec_sums.wgsl), wa_begin, wa_part, wa_four (the format of wa), wb_begin, wb_part, wb_four (the
 // format of wb), wc_begin, wc_part, wc_four (the format of wc), acts_factor (acts_eights.wgsl).
-// Gives: params.k, params.has_norm, params.eps, params.has_weight.
+// Gives: params.k, params.has_norm, params.eps, params.has_weight. Bindings of pieces: h, u
+// (acts_eights.wgsl).
 struct Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> wa: array<vec4<u32>>;

@@ -6,7 +6,7 @@
 // Needs: workgroup_number (grid.wgsl), acts_make (acts_norm.wgsl), wa_row, wa_steps, wa_step (the
 // format of wa), acts_row, acts_factor (dot_q8.wgsl), wb_row, wb_steps, wb_step (the format of wb),
 // wc_row, wc_steps, wc_step (the format of wc), lanes_add2 (lanes_near.wgsl). Gives: params.k, WG,
-// params.has_weight, params.has_norm, params.eps.
+// params.has_weight, params.has_norm, params.eps. Bindings of pieces: h, u (acts_norm.wgsl).
 struct Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> wa: array<vec4<u32>>;

@@ -6,7 +6,8 @@
 // Needs: norm_add_weight, norm_add_then (norm_add_end.wgsl or norm_add_q8.wgsl), workgroup_number
 // (grid.wgsl), part_load, part_factors, part_value (norm_add_one.wgsl or norm_add_pair.wgsl),
 // squares4, inverse_root (square_sums.wgsl), reduce_add2 (reduce.wgsl). Gives: WG, params.dim,
-// params.c_eps, params.d_eps, params.pack, params.has_u, params.next_eps.
+// params.c_eps, params.d_eps, params.pack, params.has_u, params.next_eps. Bindings of pieces: b
+// (norm_add_one.wgsl), c, d, c_weight, d_weight (norm_add_pair.wgsl), u, packed (norm_add_q8.wgsl).
 struct Params {
     dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32, c_eps: f32, d_eps: f32
 }
