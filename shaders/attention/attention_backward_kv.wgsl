@@ -35,7 +35,7 @@ fn attention_backward_kv(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let per_kv = params.heads / params.kv_heads;
     let head = (number % params.kv_heads) * per_kv;
     let quads = params.head_dim / 4u;
-    // The rows that may see the key: from the key's own on unless attention is bidirectional.
+    // The rows that may see a key begin with the key's own row, unless attention is bidirectional.
     let start = select(spans[3u * s], s, params.causal == 1u); //~ weightless: off by one
     let last = spans[3u * s + 1u];
     let end = select(last, min(last, s + params.window), params.window > 0u);

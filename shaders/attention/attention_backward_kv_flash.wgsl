@@ -3,9 +3,10 @@
 // q [rows, heads, HEAD], k, dk, dv [rows, kv_heads, HEAD] f32, v [rows, kv_heads, HEAD], dy [rows,
 // heads, HEAD] f16 divided by v_scales, dy_scales [rows] f32 (pack_f16.wgsl), stats [rows, heads,
 // 2] f32 (lse, delta), spans [rows, 3] u32. One workgroup per 32 keys and kv head walks the queries
-// that may see them, 32 at a time. A subgroup has 16 columns of each slice of both results. The
-// scale of a row cannot leave a sum over rows. Its share of the largest, a power of two, is in p
-// and ds, and the largest leaves the sum.
+// that may see them, 32 at a time. A subgroup has 16 columns of each slice of both results. Rows
+// have different scales, so no scale is a common factor of a sum over rows. p and ds include the
+// row's scale divided by the largest scale, which is a power of two. The sum is multiplied by the
+// largest scale at the end.
 // Needs: QUERIES, qs, WIDE, QUADS, Queries, SLICES, stage_q, WG, PER_ROW, stage_k
 // (tile32_rows.wgsl), PITCH, Most, SLOPE, WEIGHT, stage_dy, largest_scales, stage_v, query_of,
 // slopes (tile32_slopes.wgsl), Column, Rhs, Lhs, Sums, leave, scores, Products, multiply,
@@ -30,7 +31,7 @@ struct Params { heads: u32, kv_heads: u32, causal: u32, window: u32, scale: f32,
 
 const KINDS = 2u;
 const KEYS = 32u;
-// ds, then p.
+// The array holds ds first, then p.
 var<workgroup> weights: array<vec4<f16>, 2u * QUERIES * PITCH>;
 struct Both { k: Column, v: Column }
 
@@ -89,8 +90,8 @@ fn restage(tile: Queries, slice: u32, lid: u32) {
 fn attention_backward_kv_flash(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) subgroup: u32) {
     let rows = step_rows[0];
     let s0 = id.y * KEYS;
-    // The rows that may see a key lie from its own on unless attention is bidirectional. Both ends
-    // rise from key to key.
+    // The rows that may see a key begin with the key's own row, unless attention is bidirectional.
+    // Neither end of this range falls from one key to the next.
     let start = select(spans[3u * s0], s0, params.causal == 1u); //~ weightless: off by one
     let last = min(s0 + KEYS, rows) - 1u;
     let document = spans[3u * last + 1u];

@@ -4,8 +4,8 @@
 // heads, HEAD] f16 divided by v_scales, dy_scales [rows] f32 (pack_f16.wgsl), stats [rows, heads,
 // 2] f32 (lse, delta), spans [rows, 3] u32. One workgroup has up to 32 queries: neighbouring rows
 // with all heads that share a kv head. It walks their keys, 32 at a time. A subgroup has 16 columns
-// of each slice of the results. The scale of a row of dy leaves its sums, and the largest of v all
-// sums.
+// of each slice of the results. At the end, the sums of a row are multiplied by the row's scale of
+// dy, and all sums by the largest scale of v.
 // Needs: QUERIES, ks, WIDE, Queries, exists, place, row_of, QUADS, SLICES, stage_k, WG,
 // keys_of_rows, PER_ROW, stage_q (tile32_rows.wgsl), PITCH, largest_scales, query_of, Most,
 // stage_dy, stage_v, slopes, SLOPE (tile32_slopes.wgsl), Column, Rhs, Lhs, Sums, leave, scores,
@@ -31,7 +31,7 @@ const KINDS = 2u;
 const KEYS = 32u;
 var<workgroup> ds: array<vec4<f16>, QUERIES * PITCH>;
 
-// The power of two that the derivatives by the scores of a row are relative to.
+// The scale of row t of dy, or 1 for a row of zeros. It is a power of two.
 fn scale_of(t: u32) -> f32 {
     return select(dy_scales[t], 1.0, dy_scales[t] == 0.0);
 }
@@ -47,8 +47,8 @@ fn add(before: Column, subgroup: u32) -> Column {
     return sums;
 }
 
-// Writes the sums of 16 queries from `first` on, in column `column` in vectors of four. `unit`: the
-// number that they are relative to, beside the scale of their row.
+// Writes the sums of 16 queries from `first` on, in column `column` in vectors of four. A sum is a
+// multiple of `unit` times the scale of its row.
 fn finish(sums: Sums, tile: Queries, first: u32, column: u32, unit: f32, subgroup: u32, lane: u32) {
     leave(sums, subgroup);
     for (var i = lane; i < 64u; i += 32u) { //~ later: comparison

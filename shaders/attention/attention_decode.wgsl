@@ -10,6 +10,7 @@
 // head_turns (head_turns.wgsl), squares4, inverse_root (square_sums.wgsl), k_state_scaled,
 // k_state_store4, k_state_rounded (the type of k_state), v_state_store4, v_state_rounded (the type
 // of v_state), workgroup_number (grid.wgsl), decode_store (slot result). Gives: q, gathered, table.
+// Bindings of pieces: packed (slot result).
 struct Params { q_heads: u32, heads: u32, head_dim: u32, dim: u32, capacity: u32, window: u32, append: u32, norm_q: u32, norm_k: u32, norm_v: u32, exchange: u32, eps: f32, scale: f32, softcap: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -24,8 +25,8 @@ struct Params { q_heads: u32, heads: u32, head_dim: u32, dim: u32, capacity: u32
 @group(0) @binding(10) var<storage, read_write> v_state: array<vec4<u32>>;
 
 const LOWEST = -3.0e38;
-// Heads of q, k and v, `quads` each: before their rotation, and from FINISHED on after it. Later
-// sums over keys.
+// Heads of q, k and v, `quads` quads each. Heads before their rotation begin at 0, rotated heads at
+// FINISHED. Later the array holds sums over keys.
 const FINISHED = WG;
 var<workgroup> gathered: array<vec4<f32>, SLICE_QUADS * WG>;
 // Maximum and sum of weights of every neighbourhood, which has at least four threads.

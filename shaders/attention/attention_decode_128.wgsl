@@ -9,6 +9,7 @@
 // keys_of, values_of (decode_keys.wgsl), k_state_read8, k_state_scaled, k_state_store8,
 // k_state_rounded (the type of k_state), v_state_read8, v_state_rounded, v_state_store8 (the type
 // of v_state), workgroup_number (grid.wgsl), decode_store (slot result). Gives: GROUPS, WG.
+// Bindings of pieces: packed (slot result).
 struct Params { q_heads: u32, heads: u32, group: u32, rows_apart: u32, normed: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

@@ -13,7 +13,8 @@
 // (slot keys), WG (the variant), Place, row_of (decode_range.wgsl), lanes_add, lanes_each4,
 // lanes_other, lanes_other4 (lanes_near.wgsl), k_state_scaled (the type of k_state),
 // workgroup_number (grid.wgsl), v_state_Stored, v_state_fetch8, v_state_read8 (the type of
-// v_state), decode_store (slot result). Gives: params.capacity, k, v, wq, wk, gathered, q.
+// v_state), decode_store (slot result). Gives: params.capacity, k, v, wq, wk, gathered, q. Bindings
+// of pieces: packed (slot result).
 struct Params { q_heads: u32, heads: u32, group: u32, capacity: u32, window: u32, append: u32, norms: u32, exchange: u32, kv_heads_per_head: f32, eps: f32, scale: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;

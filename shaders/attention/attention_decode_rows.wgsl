@@ -1,7 +1,7 @@
 // packed = attention.wgsl in 8 bits (layout: pack_q8.wgsl) for `rows` rows over few keys, each row
 // of another sequence, with the steps before it
-// Computes attention_decode_128.wgsl for each row; the operands are the same. One workgroup has
-// HEADS heads of q that share their keys.
+// Computes attention_decode_128.wgsl for each row, from the operands of that kernel. One workgroup
+// has HEADS heads of q that share their keys.
 // Needs: HEADS (the variant), lanes_other4, lanes_other, lanes_add, lanes_add2, lanes_sum4,
 // lanes_other2 (lanes_near.wgsl), dot8, Values, Keys, keys_of, values_of (decode_keys.wgsl),
 // v_state_read8, v_state_store8, v_state_rounded (the type of v_state), k_state_read8,

@@ -1,10 +1,10 @@
 // halves = attention.wgsl in f16 (layout: pack_f16.wgsl) for `rows` rows over few keys, each row of
 // another sequence, with the steps before it
-// Computes attention_decode_128.wgsl for each row; the operands are the same. Rows are not scaled:
-// scales [rows] f32 are ones. One workgroup has HEADS heads of q that share their keys. LANES
-// threads share a key. Each has eight elements of the key, and the score of one of the heads for
-// one of four keys (sixteen.wgsl). Every group of lanes has references of its own, which are raised
-// only where a score exceeds them by RAISE.
+// Computes attention_decode_128.wgsl for each row, from the operands of that kernel. Rows are not
+// scaled: scales [rows] f32 are ones. One workgroup has HEADS heads of q that share their keys.
+// LANES threads share a key. Each has eight elements of the key, and the score of one of the heads
+// for one of four keys (sixteen.wgsl). Every group of lanes has references of its own, which are
+// raised only where a score exceeds them by RAISE.
 // Needs: dot8, keys_of, values_of (decode_keys.wgsl), HEADS (the variant), lanes_other4, lanes_sum4
 // (lanes_near.wgsl), halves_of_quad (half_scale.wgsl), workgroup_number (grid.wgsl), finish_heads,
 // gathered_eight (rows_heads.wgsl), sixteen_slot, sixteen_add, sixteen_any, sixteen_max

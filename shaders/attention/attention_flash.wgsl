@@ -44,8 +44,8 @@ var<workgroup> kv: array<mat2x4<f16>, max(KEYS * WIDE, WG * BAND / 8u) / 2u>;
 var<workgroup> ps: array<vec4<f16>, QUERIES * PITCH>;
 // Every slice's part of the scores; later sums that are scaled or written.
 var<workgroup> scores: array<vec4<f32>, SLICES * QUERIES * SCORES>;
-// shrinks: factors of the queries' sums. raised: whether a band has sums that must be scaled, if it
-// is spread over several subgroups.
+// shrinks: factors of the queries' sums. raised: whether sums of a band must be scaled; only bands
+// of several subgroups use it.
 var<workgroup> shrinks: array<f32, QUERIES>;
 var<workgroup> raised: array<u32, QUERIES / BAND>;
 

@@ -8,7 +8,7 @@
 // Needs: attention_part (attention_part.wgsl), workgroup_number (grid.wgsl), weigh_parts,
 // part_factor, part_factor_on, parts_beside, parts_add, parts_done (part_weights.wgsl),
 // merged_store (merged_f32.wgsl or merged_q8.wgsl). Gives: params.head_dim, MOST_SPLITS, LOWEST,
-// params.heads, WG.
+// params.heads, WG. Bindings of pieces: y (merged_f32.wgsl), packed (merged_q8.wgsl).
 struct Params { heads: u32, head_dim: u32, rows: u32, causal: u32, window: u32, splits: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> partial: array<vec4<f32>>;

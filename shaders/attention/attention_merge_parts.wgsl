@@ -4,7 +4,8 @@
 // and parts_f16.wgsl write. A part without keys has m = LOWEST and l = 0; its sums may be any bits.
 // One thread per quad of y.
 // Needs: workgroup_number (grid.wgsl), joined_store (parts_f16.wgsl or parts_f32.wgsl). Gives:
-// params.row_pitch, params.slab_pitch.
+// params.row_pitch, params.slab_pitch. Bindings of pieces: y (parts_f32.wgsl), scales, halves
+// (parts_f16.wgsl).
 struct Params { heads: u32, head_dim: u32, rows: u32, splits: u32, row_pitch: u32, slab_pitch: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> partial: array<vec4<f32>>;

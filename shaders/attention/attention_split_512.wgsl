@@ -88,8 +88,8 @@ fn added(s: Sums, stored: v_state_Stored, weight: vec4<f32>) -> Sums {
     return Sums(s.a + value * weight.x, s.b + value * weight.y, s.c + value * weight.z, s.d + value * weight.w);
 }
 
-// `low` or, if `upper`, `high`, plus the same value of the thread `apart` from this one. That
-// thread gets the sum of the other value.
+// The sum of `low` (of `high` if `upper`) in this thread and in the thread `apart` from it. The
+// other thread gets the sum of the other value.
 fn halved(low: vec4<f32>, high: vec4<f32>, upper: bool, apart: u32, lid: u32) -> vec4<f32> {
     return select(low, high, upper) + lanes_other4(select(high, low, upper), apart, lid);
 }
@@ -199,8 +199,8 @@ fn attention_split_512(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgr
         }
         workgroupBarrier();
     }
-    // Each eight lanes have sums over different keys. After the exchange, each eight lanes have the
-    // head of their number. Then the first half of the threads adds the sums of the second half.
+    // Each eight lanes have sums over different keys. After the exchange, the n-th eight lanes of
+    // 32 have sums of head n. Then the first half of the threads adds the sums of the second half.
     let upper = (lane & 16u) != 0u;
     let odd = (lane & 8u) != 0u;
     var near = halved(halved(acc.a[0], acc.c[0], upper, 16u, lid), halved(acc.b[0], acc.d[0], upper, 16u, lid), odd, 8u, lid);

@@ -49,8 +49,9 @@ var<workgroup> places: array<u32, QUERIES>;
 // The scores of four queries for four keys.
 struct Four { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> }
 
-// The products of the staged columns. Their sums are added up by the caller, because two levels of
-// sums lose less than one. Each product is a fused one, so that equal keys have equal scores.
+// The products of the staged columns. The caller adds these sums to those of other columns, because
+// sums in two levels lose fewer digits than one long sum. Every product is a fused multiply-add, so
+// that equal keys have equal scores.
 fn multiply(column: u32, band: u32) -> Four {
     var s = Four();
     for (var i = 0u; i < QUADS; i++) { //~ zeros: comparison
@@ -58,7 +59,7 @@ fn multiply(column: u32, band: u32) -> Four {
         let f = tile[QUERIES + COLUMNS + column][i];
         let g = tile[QUERIES + 2u * COLUMNS + column][i];
         let h = tile[QUERIES + 3u * COLUMNS + column][i];
-        // Column by column of the four keys.
+        // Column n of `k` has the n-th component of each of the four keys.
         let k = mat4x4<f32>(
             vec4<f32>(e.x, f.x, g.x, h.x), vec4<f32>(e.y, f.y, g.y, h.y), vec4<f32>(e.z, f.z, g.z, h.z), vec4<f32>(e.w, f.w, g.w, h.w));
         s.a = times(s.a, tile[band][i], k);
@@ -106,7 +107,7 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
     // Rows that see the most keys start first.
     let t0 = (extents.y - 1u - id.y) * tokens;
     let count = min(tokens, params.rows - t0); //~ clamped: sign; twice: minimum
-    // Two neighbouring threads have the same columns: fewer reads of workgroup memory.
+    // Two neighbouring threads have the same columns, which saves reads of workgroup memory.
     let column = lid / 2u % COLUMNS;
     let band = lid / (2u * COLUMNS) * 2u + lid % 2u;
     // This thread's query, for the tables of queries.
@@ -167,7 +168,8 @@ fn attention_tile(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups)
             var values_ahead = load_values(base, start, past, 0u, id.x, lid);
             workgroupBarrier();
             softmax = weigh(softmax, lid);
-            // The sums of a tile's values are apart, because two levels of sums lose less than one.
+            // The values of a tile are summed by themselves, because sums in two levels lose fewer
+            // digits than one long sum.
             var e0 = mat4x4<f32>();
             var e1 = mat4x4<f32>();
             var e2 = mat4x4<f32>();

@@ -1,5 +1,5 @@
 // y[i] = max(x[i], 0) (Nair & Hinton 2010)
-// x, y [n] f32. One thread per element. An element that is not a number stays so.
+// x, y [n] f32. One thread per element. NaN stays NaN.
 // Needs: workgroup_number (grid.wgsl). Gives: nothing.
 struct Params { n: u32 }
 @group(0) @binding(0) var<uniform> params: Params;

@@ -1,5 +1,5 @@
 // slots = the slots 0 .. T k, sorted by the expert that serves them, in order within an expert
-// tiles[i] = (expert, place of its first slot in `slots`, number of slots), up to `tile` slots of
+// tiles[i] = (expert, index of its first slot in `slots`, number of slots), up to `tile` slots of
 // one expert; (0, 0, 0) past the last tile
 // step_rows [1] u32 (T), experts [T, k] u32, slots [T k] u32, tiles [tiles, 3] u32. One workgroup
 // per expert. It counts the slots of all experts to find where its own start, then places its own.

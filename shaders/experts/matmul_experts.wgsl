@@ -5,7 +5,8 @@
 // makes 32 slots of one expert by 128 rows. It stages both operands, 16 columns at a
 // time, k-major. Every thread accumulates 4 x 4 results. Results of rows in other parts of w are
 // not written.
-// Needs: w_row, w_load4 (the format of w), x_load4 (slot quads). Gives: nothing.
+// Needs: w_row, w_load4 (the format of w), x_load4 (slot quads). Gives: nothing. Bindings of
+// pieces: x (slot quads).
 struct Params { k: u32, n: u32, stride: u32, first: u32, per: u32, row_base: u32, row_count: u32, shares: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;

@@ -8,7 +8,8 @@
 // for each number of bands of 16 slots, because cooperative matrices that are used in a branch do
 // not stay in registers. Results of rows in other parts of w are not written.
 // Needs: w_ready, w_held, w_eight, w_halves, w_begin, w_row (the format of w), store (slot store).
-// Gives: Own, params.row_count, params.n, ys, slots, scales, params.k, WG.
+// Gives: Own, params.row_count, params.n, ys, slots, scales, params.k, WG. Bindings of pieces: y
+// (slot store).
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, slab: u32, stride: u32, first: u32, row_base: u32, row_count: u32 }

@@ -5,7 +5,7 @@
 // threads walk the rows four elements at a time. One reduction at the end sums all rows. Results of
 // rows in other parts of w are not written.
 // Needs: workgroup_number (grid.wgsl), w_row, w_load4 (the format of w), x_load4 (slot quads),
-// reduce_add4 (reduce.wgsl). Gives: WG.
+// reduce_add4 (reduce.wgsl). Gives: WG. Bindings of pieces: x (slot quads).
 struct Params { k: u32, n: u32, stride: u32, first: u32, per: u32, slots: u32, row_base: u32, row_count: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;

@@ -35,7 +35,7 @@ fn matmul_vec_q8_experts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_work
     let rows = select(vec2<u32>(0u), local, owned); //~ unowned: off by one
     let first = w_row(rows.x, k);
     let second = w_row(rows.y, k);
-    // The place of the slot's row, which is a part of a packed row.
+    // `at`: the offsets of the slot's row in x (acts_row). The row is a part of a packed row.
     let row = slot / params.per;
     let at = acts_row(row / params.heads, params.heads * k) + row % params.heads * vec2<u32>(k >> 4u, k >> 5u);
     var sums = vec3<f32>(0.0);

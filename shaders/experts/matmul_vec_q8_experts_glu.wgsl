@@ -10,7 +10,8 @@
 // (chosen_before.wgsl or chosen_here.wgsl), gate_row, gate_steps, gate_step (the format of gate),
 // up_row, up_step (the format of up), acts_row, acts_factor (dot_q8.wgsl), lanes_add4 (lanes.wgsl),
 // activation (slot activation), pack_q8_quad (q8_store.wgsl). Gives: params.chosen, x, WG,
-// params.count, params.normalize, params.has_scale.
+// params.count, params.normalize, params.has_scale. Bindings of pieces: experts, packed
+// (chosen_before.wgsl), logits, scale, experts, weights, packed (chosen_here.wgsl).
 struct Params {
     k: u32, n: u32, gate_stride: u32, gate_first: u32, up_stride: u32, up_first: u32, chosen: u32, rows: u32, exchange: u32,
     count: u32, normalize: u32, has_scale: u32

@@ -25,7 +25,7 @@ fn place(row: u32, expert: u32) -> u32 {
     return j;
 }
 
-// The derivative by the share of the expert in this place.
+// The derivative by the share of the row's j-th chosen expert.
 fn wanted(row: u32, j: u32) -> f32 {
     let at = row * params.k + j;
     let v = dweights[at];

@@ -25,7 +25,7 @@ fn S_rounded(v: vec4<f32>, most: f32) -> vec4<f32> {
     return vec4<f32>(unpack2x16float(pack2x16float(v.xy)), unpack2x16float(pack2x16float(v.zw)));
 }
 
-// Writes elements 8 i .. 8 i + 7 in the same way.
+// Writes elements 8 i .. 8 i + 7, encoded as S_store4 encodes a quad.
 fn S_store8(row: u32, width: u32, i: u32, v: mat2x4<f32>, most: f32) {
     S[row * (width / 8u) + i] = vec4<u32>(pack2x16float(v[0].xy), pack2x16float(v[0].zw), pack2x16float(v[1].xy), pack2x16float(v[1].zw));
 }

@@ -19,7 +19,7 @@ fn S_rounded(v: vec4<f32>, most: f32) -> vec4<f32> {
     return v;
 }
 
-// Writes elements 8 i .. 8 i + 7 in the same way.
+// Writes elements 8 i .. 8 i + 7, encoded as S_store4 encodes a quad.
 fn S_store8(row: u32, width: u32, i: u32, v: mat2x4<f32>, most: f32) {
     S[row * (width / 4u) + 2u * i] = bitcast<vec4<u32>>(v[0]);
     S[row * (width / 4u) + 2u * i + 1u] = bitcast<vec4<u32>>(v[1]);

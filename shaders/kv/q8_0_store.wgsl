@@ -40,7 +40,7 @@ fn S_rounded(v: vec4<f32>, most: f32) -> vec4<f32> {
     return clamp(trunc(q + 0.5 * sign(q)), vec4<f32>(-128.0), vec4<f32>(127.0)) * scale;
 }
 
-// Writes elements 8 i .. 8 i + 7 in the same way.
+// Writes elements 8 i .. 8 i + 7, encoded as S_store4 encodes a quad.
 fn S_store8(row: u32, width: u32, i: u32, v: mat2x4<f32>, most: f32) {
     S_store4(row, width, 2u * i, v[0], most);
     S_store4(row, width, 2u * i + 1u, v[1], most);

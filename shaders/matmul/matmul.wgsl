@@ -3,7 +3,7 @@
 // One workgroup makes a tile of 64 x 64 results. It stages 64 rows of x and of w, DEPTH columns at
 // a time. Every thread accumulates 4 x 4 results (tile_fours.wgsl) or 8 x 8 (tile_eights.wgsl).
 // Needs: w_row (the format of w), WG, multiply_tile (slot tile). Gives: DEPTH, TILE, params.k,
-// x_row, start_of_w, store.
+// x_row, start_of_w, store. Bindings of pieces: x (slot quads).
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;

@@ -22,7 +22,7 @@ const WEIGHT_ROWS = 8u;
 // Two sums of each thread, and the share of the norm of their row.
 var<workgroup> sums: array<vec3<f32>, WG>;
 
-// Four columns of four rows from row t on; the last row again past the end.
+// Four columns of the four rows from row t on. Past the end, the last row is read again.
 fn of_h(t: u32, quad: u32) -> mat4x4<f32> {
     let quads = params.k >> 2u;
     let last = params.rows - 1u;
@@ -60,7 +60,8 @@ fn tile_sums(sum: mat4x4<f32>, x: mat4x4<f32>, columns: mat4x4<f32>) -> mat4x4<f
         row_sums(sum[2], x[2], columns), row_sums(sum[3], x[3], columns));
 }
 
-// The sums of a, or of b in the thread with this bit, of two threads.
+// The sum of `a` over two threads whose numbers differ in this bit. The thread that has the bit
+// gets the sum of `b` instead.
 fn own4(a: vec4<f32>, b: vec4<f32>, bit: u32, lid: u32) -> vec4<f32> {
     let upper = (lid & bit) != 0u;
     return select(a, b, upper) + lanes_other4(select(b, a, upper), bit, lid);
@@ -79,7 +80,7 @@ fn own2(v: vec4<f32>, bit: u32, lid: u32) -> vec2<f32> {
 fn matmul_narrow(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let t0 = id.y * ROWS;
     let r0 = id.x * WEIGHT_ROWS;
-    // Rows 0 to 3 and 4 to 7, by results 0 to 3 (a, c) and 4 to 7 (b, d).
+    // Sums of rows 0 to 3 (a, b) and 4 to 7 (c, d) with results 0 to 3 (a, c) and 4 to 7 (b, d).
     var a = mat4x4<f32>();
     var b = mat4x4<f32>();
     var c = mat4x4<f32>();

@@ -1,9 +1,9 @@
 // y_a = f[t] a x[t] + bias_a, y_b = f[t] b x[t] + bias_b, y_c = f[t] c x[t] + bias_c, with f the
 // factor of the norm that readers of x apply, or 1
 // x [rows, k] activations in 8 bits (pack_q8.wgsl), a [rows_a, k], b [rows_b, k], c [rows_c, k] in
-// formats with units, biases f32 (if `biases` has their bit, a lowest), y [rows, rows_a | rows_b |
-// rows_c] f32. Works like matmul_rows8.wgsl. Each weight has a format of its own and as many
-// workgroups as it needs.
+// formats with units, biases f32 (`biases` has a bit for each, the lowest for bias_a), y [rows,
+// rows_a | rows_b | rows_c] f32. Works like matmul_rows8.wgsl. Each weight has a format of its own
+// and as many workgroups as it needs.
 // Needs: STEPS (slot steps), WG, rows8_result (rows8_sums.wgsl), workgroup_number (grid.wgsl),
 // wa_rows8 (the format of wa), wb_rows8 (the format of wb), wc_rows8 (the format of wc). Gives:
 // MOST, x, PAIRS, params.many.

@@ -8,7 +8,8 @@
 // Needs: COLUMNS (tile128_slots.wgsl), YMatrix, Band, sums_of (tile128_loop.wgsl), finish (slot end
 // or tile128_end.wgsl or tile128_pair.wgsl), GROUPS (the variant). Gives: params.k, x, params.slab,
 // slot_row, params.rows, params.row_count, params.row_base, ys, scales, params.n, params.has_bias,
-// w.
+// w. Bindings of pieces: bias, y (tile128_end.wgsl), bias, y (slot end), other, y, other_y
+// (tile128_pair.wgsl).
 enable f16;
 enable wgpu_cooperative_matrix;
 struct Params { k: u32, n: u32, rows: u32, slab: u32, row_base: u32, row_count: u32, has_bias: u32 }

@@ -4,8 +4,9 @@
 // with units, k a multiple of 32 and n of 64, tops [rows, n / 32] f32, halves [n / 16, slab, 16]
 // f16. activation is silu or gelu (tanh form). Works like matmul_tile128.wgsl, but the 128 rows of
 // weights are 64 of each weight, so a subgroup's registers hold both products of a result. No
-// workgroup knows the largest element of a row. Therefore every 32 columns have a power of two as
-// their scale, 0 where all are 0. level_f16.wgsl brings the scales of a row to one.
+// workgroup knows the largest element of a row. Therefore every 32 columns have a scale of their
+// own in `tops`, a power of two, or 0 where all columns are 0. Then level_f16.wgsl gives each row
+// one scale.
 // Needs: COLUMNS, slot_column (tile128_slots.wgsl), Ahead (tile128_groups.wgsl), w_row, w_raw (the
 // format of w), up_raw (the format of up), activation (slot activation), coarse_scale
 // (coarse_scale.wgsl), QUADS, YMatrix, Band, sums_of (tile128_loop.wgsl), halves_of_quad
@@ -27,7 +28,7 @@ const EACH = COLUMNS / 2u;
 // 16 x 16 results of each subgroup.
 var<workgroup> ys: array<f32, 1024>;
 
-// The upper half of a tile's slots are rows of `up`, which start at the same places as rows of w.
+// The upper half of a tile's slots are rows of `up`, which start at the offsets of the rows of w.
 fn ahead_load(first: u32, k: u32, k0: u32, slot: u32) -> Ahead {
     let row = w_row(first + slot % EACH, k);
     if (slot % COLUMNS >= EACH) {

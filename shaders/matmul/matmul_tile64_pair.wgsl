@@ -1,8 +1,8 @@
 // y[t, r] = sum_k w[r, k] x[t, k] + bias[r], other_y[t, r] = sum_k other[r, k] x[t, k] +
 // other_bias[r]: two products of matmul_tile64.wgsl in one kernel
-// The operands are as there, with two weights [n, k] and [other_n, k] of one format, and a bit of
-// `biases` for each bias. Workgroups past the tiles of the first weight have the tiles of the
-// second.
+// The operands are as in matmul_tile64.wgsl, with two weights [n, k] and [other_n, k] of one
+// format, and a bit of `biases` for each bias. Workgroups past the tiles of the first weight have
+// the tiles of the second.
 // Needs: w_Four, w_held, w_tile64 (the format of w), other_held (the format of other), WG, TILE
 // (tile64_tiles.wgsl), GROUPS (the variant). Gives: params.rows, x, rows_of, tile64_store, scales,
 // params.k.
@@ -23,7 +23,7 @@ fn rows_of(which: u32) -> u32 {
     return select(params.n, params.other_n, which == 1u);
 }
 
-// Rows of one format and one length start at the same places.
+// Rows of both weights start at equal offsets, because format and length are equal.
 fn w_four_of(rows: vec4<u32>, k: u32, unit: u32, which: u32) -> w_Four {
     if (which == 1u) {
         return w_Four(other_held(rows.x, k, unit), other_held(rows.y, k, unit), other_held(rows.z, k, unit), other_held(rows.w, k, unit));

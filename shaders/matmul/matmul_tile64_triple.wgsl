@@ -1,8 +1,8 @@
 // y[t, r] = sum_k w[r, k] x[t, k] + bias[r], other_y and third_y likewise: three products of
 // matmul_tile64.wgsl in one kernel
-// The operands are as there, with weights [n, k] and [other_n, k] of one format, and [third_n, k]
-// of a format of its own. `biases` has a bit for each bias, the lowest for the first weight.
-// Workgroups past the tiles of one weight have the tiles of the next.
+// The operands are as in matmul_tile64.wgsl, with weights [n, k] and [other_n, k] of one format,
+// and [third_n, k] of a format of its own. `biases` has a bit for each bias, the lowest for the
+// first weight. Workgroups past the tiles of one weight have the tiles of the next.
 // Needs: w_Four, w_held, w_tile64 (the format of w), other_held (the format of other), third_Four,
 // third_held, third_tile64 (the format of third), WG, TILE (tile64_tiles.wgsl), GROUPS (the
 // variant). Gives: params.rows, x, rows_of, tile64_store, scales, params.k.
@@ -26,7 +26,7 @@ fn rows_of(which: u32) -> u32 {
     return select(select(params.n, params.other_n, which == 1u), params.third_n, which == 2u);
 }
 
-// Rows of one format and one length start at the same places.
+// Rows of the first two weights start at equal offsets, because format and length are equal.
 fn w_four_of(rows: vec4<u32>, k: u32, unit: u32, which: u32) -> w_Four {
     if (which == 1u) {
         return w_Four(other_held(rows.x, k, unit), other_held(rows.y, k, unit), other_held(rows.z, k, unit), other_held(rows.w, k, unit));

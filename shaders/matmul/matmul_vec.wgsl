@@ -4,7 +4,8 @@
 // at a time, so neighbours read neighbouring words (quant/eights/rows.wgsl). The sums of all rows
 // are added at the end.
 // Needs: Acts, parts_leave, parts_sum (vec_sums.wgsl), x_load4 (slot quads), WG (the variant),
-// workgroup_number (grid.wgsl), w_begin, w_part, w_four (the format of w). Gives: acts8.
+// workgroup_number (grid.wgsl), w_begin, w_part, w_four (the format of w). Gives: acts8. Bindings
+// of pieces: x (slot quads).
 struct Params { k: u32, n: u32, rows: u32, row_base: u32, row_count: u32, has_bias: u32, exchange: u32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;

@@ -1,8 +1,8 @@
 // y_a = f a x + bias_a, y_b = f b x + bias_b, y_c = f c x + bias_c, with f the factor of the norm
 // that readers of x apply, or 1
 // x one row of activations in 8 bits (pack_q8.wgsl), a [rows_a, k], b [rows_b, k], c [rows_c, k] in
-// formats with units, biases f32 (if `biases` has their bit, a lowest), y f32. One workgroup of 32
-// lanes for two rows of one of the weights.
+// formats with units, biases f32 (`biases` has a bit for each, the lowest for bias_a), y f32. One
+// workgroup of 32 lanes for two rows of one of the weights.
 // Needs: workgroup_number (grid.wgsl), wa_row, wa_steps, wa_step (the format of wa), acts_row,
 // acts_factor (dot_q8.wgsl), wb_row, wb_steps, wb_step (the format of wb), wc_row, wc_steps,
 // wc_step (the format of wc), lanes_each4, lanes_other (lanes_near.wgsl). Gives: x, WG.

@@ -2,10 +2,10 @@
 // and f32 sums
 // dy [rows, n] and x [rows, k] f16 divided by dy_scales and x_scales [rows] f32 (pack_f16.wgsl), n
 // and k multiples of 4, x with pitches as in pack_f16.wgsl, g [n, k] f32. One workgroup makes 128 x
-// 128 results (tile128_sums.wgsl). The scales of a row cannot leave a sum over rows. The product of
-// a row's scales over the largest product is a power of two of at most 1, and dy is multiplied by
-// it while it is staged. The largest leaves the sum. So rows lose precision below 2^-28 of the
-// largest.
+// 128 results (tile128_sums.wgsl). Rows have different scales, so no scale is a common factor of a
+// sum over rows. The product of a row's two scales divided by the largest such product is a power
+// of two of at most 1. Rows of dy are multiplied by it while they are staged, and sums by the
+// largest product at the end. So rows whose product is below 2^-28 of the largest lose precision.
 // Needs: rows_that_count (step_rows.wgsl), sum_tile (tile128_sums.wgsl). Gives: operands_load,
 // DEPTH, operands_store, a_tile, b_tile, TILE, ys, finish, step_rows, params.counted, params.rows,
 // params.first.

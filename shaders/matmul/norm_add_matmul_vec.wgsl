@@ -6,7 +6,7 @@
 // wa_step (the format of wa), acts_row, acts_factor (dot_q8.wgsl), wb_row, wb_steps, wb_step (the
 // format of wb), wc_row, wc_steps, wc_step (the format of wc), lanes_add4 (lanes.wgsl). Gives: WG,
 // params.has_weight, params.has_u, params.k, params.eps, params.next_eps, params.pack,
-// params.has_factor.
+// params.has_factor. Bindings of pieces: a, b, w, s, u, h (acts_norm_add.wgsl).
 struct Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, exchange: u32, eps: f32, next_eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(7) var<storage, read> wa: array<vec4<u32>>;

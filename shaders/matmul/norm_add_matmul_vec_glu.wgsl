@@ -7,7 +7,7 @@
 // gate_step (the format of gate), up_row, up_step (the format of up), acts_row, acts_factor
 // (dot_q8.wgsl), lanes_add4 (lanes.wgsl), activation (gelu4.wgsl), pack_q8_quad (q8_store.wgsl).
 // Gives: WG, params.has_weight, params.has_u, params.k, params.has_factor, params.eps, params.pack,
-// params.next_eps, packed.
+// params.next_eps, packed. Bindings of pieces: a, b, w, s, u, h (acts_norm_add.wgsl).
 struct Params { k: u32, n: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, exchange: u32, eps: f32, next_eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(7) var<storage, read> gate: array<vec4<u32>>;

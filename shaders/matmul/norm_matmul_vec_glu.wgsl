@@ -5,7 +5,8 @@
 // Needs: workgroup_number (grid.wgsl), gate_four, gate_begin, gate_load8 (the format of gate),
 // up_four, up_begin, up_load8 (the format of up), Part, dot8, parts_leave, parts_sum
 // (vec_sums.wgsl), acts8, acts_factor (acts_eights.wgsl), activation (slot activation). Gives:
-// params.k, params.has_norm, params.eps, params.has_weight, TEAM, WG.
+// params.k, params.has_norm, params.eps, params.has_weight, TEAM, WG. Bindings of pieces: h, u
+// (acts_eights.wgsl).
 struct Params { k: u32, n: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> gate: array<vec4<u32>>;

@@ -1,12 +1,13 @@
 // y = activation(f gate x) * (f up x) of one row x, as in norm_matmul_vec_glu.wgsl, for weights of
 // many rows
-// The operands are as there, with weights in IQ4_NL or IQ4_XS. One workgroup for RESULTS rows of
-// each weight, four rows to a team of TEAM threads. One half of the teams has rows of gate, the
-// other half has rows of up. The workgroup stages x (acts_staged.wgsl).
+// The operands are as in norm_matmul_vec_glu.wgsl, with weights in IQ4_NL or IQ4_XS. One workgroup
+// for RESULTS rows of each weight, four rows to a team of TEAM threads. One half of the teams has
+// rows of gate, the other half has rows of up. The workgroup stages x (acts_staged.wgsl).
 // Needs: workgroup_number (grid.wgsl), gate_begin, gate_add, gate_four (the format of gate),
 // up_begin, up_add, up_four (the format of up), Part, parts_leave, parts_sum (vec_sums.wgsl),
 // STAGE, staged_make, acts_factor (acts_staged.wgsl), activation (slot activation). Gives:
-// params.k, WG, params.has_norm, params.eps, params.has_weight, TEAM.
+// params.k, WG, params.has_norm, params.eps, params.has_weight, TEAM. Bindings of pieces: h, u
+// (acts_staged.wgsl).
 struct Params { k: u32, n: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> gate: array<vec4<u32>>;

@@ -1,12 +1,13 @@
 // y_a = f a x + bias_a, y_b = f b x + bias_b, y_c = f c x + bias_c of one row x, which may be
 // normed, with f the factor of its norm, or 1 (acts_eights.wgsl)
-// a [rows_a, k], b [rows_b, k], c [rows_c, k] in any formats, k a multiple of 8, biases f32 (if
-// `biases` has their bit, a lowest), y f32. One workgroup for WEIGHT_ROWS rows of one of the
-// weights, as in matmul_vec.wgsl.
+// a [rows_a, k], b [rows_b, k], c [rows_c, k] in any formats, k a multiple of 8, biases f32
+// (`biases` has a bit for each, the lowest for bias_a), y f32. One workgroup for WEIGHT_ROWS rows
+// of one of the weights, as in matmul_vec.wgsl.
 // Needs: WG (the variant), workgroup_number (grid.wgsl), Part, parts_leave, parts_sum
 // (vec_sums.wgsl), wa_begin, wa_part, wa_four (the format of wa), wb_begin, wb_part, wb_four (the
 // format of wb), wc_begin, wc_part, wc_four (the format of wc), acts_factor (acts_eights.wgsl).
-// Gives: params.k, params.has_norm, params.eps, params.has_weight.
+// Gives: params.k, params.has_norm, params.eps, params.has_weight. Bindings of pieces: h, u
+// (acts_eights.wgsl).
 struct Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> wa: array<vec4<u32>>;

@@ -1,12 +1,13 @@
 // y_a = f a x + bias_a, y_b = f b x + bias_b, y_c = f c x + bias_c of one row x, as in
 // norm_matmul_vec_group.wgsl, for weights of many rows
-// The operands are as there, with weights in IQ4_NL or IQ4_XS. One workgroup for WEIGHT_ROWS rows
-// of one of the weights, four rows to a team of TEAM threads. The workgroup stages x
-// (acts_staged.wgsl).
+// The operands are as in norm_matmul_vec_group.wgsl, with weights in IQ4_NL or IQ4_XS. One
+// workgroup for WEIGHT_ROWS rows of one of the weights, four rows to a team of TEAM threads. The
+// workgroup stages x (acts_staged.wgsl).
 // Needs: workgroup_number (grid.wgsl), wa_begin, wa_add, wa_four (the format of wa), wb_begin,
 // wb_add, wb_four (the format of wb), wc_begin, wc_add, wc_four (the format of wc), Part,
 // parts_leave, parts_sum (vec_sums.wgsl), STAGE, staged_make, acts_factor (acts_staged.wgsl).
-// Gives: params.k, WG, params.has_norm, params.eps, params.has_weight, TEAM.
+// Gives: params.k, WG, params.has_norm, params.eps, params.has_weight, TEAM. Bindings of pieces: h,
+// u (acts_staged.wgsl).
 struct Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> wa: array<vec4<u32>>;

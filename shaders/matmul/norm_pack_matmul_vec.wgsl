@@ -1,11 +1,12 @@
 // y_a = f a x + bias_a, y_b = f b x + bias_b, y_c = f c x + bias_c of a normed row x that this
 // kernel makes (acts_norm.wgsl), with f the norm's factor
-// a [rows_a, k], b [rows_b, k], c [rows_c, k] in formats with units, biases f32 (if `biases` has
-// their bit, a lowest), y f32. One workgroup for 16 rows of one of the weights, 32 lanes each.
+// a [rows_a, k], b [rows_b, k], c [rows_c, k] in formats with units, biases f32 (`biases` has a bit
+// for each, the lowest for bias_a), y f32. One workgroup for 16 rows of one of the weights, 32
+// lanes each.
 // Needs: workgroup_number (grid.wgsl), acts_make (acts_norm.wgsl), wa_row, wa_steps, wa_step (the
 // format of wa), acts_row, acts_factor (dot_q8.wgsl), wb_row, wb_steps, wb_step (the format of wb),
 // wc_row, wc_steps, wc_step (the format of wc), lanes_add2 (lanes_near.wgsl). Gives: params.k, WG,
-// params.has_weight, params.has_norm, params.eps.
+// params.has_weight, params.has_norm, params.eps. Bindings of pieces: h, u (acts_norm.wgsl).
 struct Params { k: u32, rows_a: u32, rows_b: u32, rows_c: u32, biases: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> wa: array<vec4<u32>>;

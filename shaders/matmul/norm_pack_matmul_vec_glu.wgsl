@@ -7,7 +7,8 @@
 // (the format of gate), up_lane_unit, up_row, up_lane_dot (the format of up), acts_make
 // (acts_norm.wgsl), acts_load, acts_row, acts_factor (dot_q8.wgsl), lanes_add, lanes_each4,
 // lanes_other (lanes_near.wgsl), activation (slot activation), pack_q8_quad (q8_store.wgsl). Gives:
-// params.k, WG, params.has_weight, params.has_norm, params.eps, packed.
+// params.k, WG, params.has_weight, params.has_norm, params.eps, packed. Bindings of pieces: h, u
+// (acts_norm.wgsl).
 struct Params { k: u32, n: u32, has_norm: u32, has_weight: u32, exchange: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read> gate: array<vec4<u32>>;

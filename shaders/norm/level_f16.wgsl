@@ -1,9 +1,10 @@
 // scales[t] = max_b tops[t, b]; halves[t, b] = halves[t, b] tops[t, b] / scales[t], and 0 where all
 // tops are 0
 // tops [rows, dim / each] f32, powers of two and zeros, scales [rows] f32, halves [rows, dim / 2]
-// words of two f16, in place, with pitches as in pack_f16.wgsl. Before, parts of `each` elements of
-// a row are divided by tops of their own, as in matmul_tile128_glu.wgsl. Afterwards, whole rows are
-// divided by scales, as in pack_f16.wgsl. dim and each are multiples of 4. One workgroup per row.
+// words of two f16, in place, with pitches as in pack_f16.wgsl. The kernel gets rows in which every
+// `each` elements are divided by their own element of tops (matmul_tile128_glu.wgsl). It leaves
+// rows that are divided by one scale each, as in pack_f16.wgsl. dim and each are multiples of 4.
+// One workgroup per row.
 // Needs: workgroup_number (grid.wgsl), reduce_max (reduce.wgsl). Gives: WG.
 struct Params { dim: u32, rows: u32, each: u32, row_pitch: u32, slab_pitch: u32 }
 @group(0) @binding(0) var<uniform> params: Params;

@@ -6,7 +6,8 @@
 // Needs: norm_add_weight, norm_add_then (norm_add_end.wgsl or norm_add_q8.wgsl), workgroup_number
 // (grid.wgsl), part_load, part_factors, part_value (norm_add_one.wgsl or norm_add_pair.wgsl),
 // squares4, inverse_root (square_sums.wgsl), reduce_add2 (reduce.wgsl). Gives: WG, params.dim,
-// params.c_eps, params.d_eps, params.pack, params.has_u, params.next_eps.
+// params.c_eps, params.d_eps, params.pack, params.has_u, params.next_eps. Bindings of pieces: b
+// (norm_add_one.wgsl), c, d, c_weight, d_weight (norm_add_pair.wgsl), u, packed (norm_add_q8.wgsl).
 struct Params {
     dim: u32, rows: u32, has_weight: u32, has_factor: u32, pack: u32, has_u: u32, eps: f32, next_eps: f32, scale: f32, c_eps: f32, d_eps: f32
 }
@@ -56,7 +57,7 @@ fn norm_add(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) exten
     let p1 = part_load(row, WG + lid, quads);
     let p2 = part_load(row, 2u * WG + lid, quads);
     let p3 = part_load(row, 3u * WG + lid, quads);
-    // Loaded while the row is summed.
+    // These operands are loaded while the row is summed.
     let near0 = beside(row, lid, quads);
     let near1 = beside(row, WG + lid, quads);
     let parts = part_factors(row, quads, p0, p1, p2, p3, lid);

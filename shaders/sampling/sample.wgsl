@@ -3,8 +3,8 @@
 // position + 1, if that is inside. Three filters keep logits, in this order. top_k keeps logits at
 // or above the k-th largest. top_p keeps a logit if the larger ones hold less than top_p of the
 // remaining mass. min_p keeps logits of at least max + ln(min_p). Then the largest logit /
-// temperature + Gumbel noise is drawn; without a temperature, the largest logit. Ties are kept, and
-// the lowest id of equals wins.
+// temperature + Gumbel noise is drawn; without a temperature, the largest logit. Filters keep ties.
+// Of equal scores, the lowest id wins.
 // One workgroup per row, after sample_scan.wgsl has read the whole row. The strips have the largest
 // logit and the sum, and tell where the candidates are. The whole row is read again only where the
 // list of candidates does not decide. Sources: see cpu-ref's sample.rs and sample_threshold.rs.

@@ -18,7 +18,7 @@ fn acts_row(row: u32, k: u32) -> vec2<u32> {
 }
 
 // `halves`: the numbers of the 16 elements of the row that become the low and the high quants.
-// `at`: where the row begins.
+// `at`: the offsets of the row in x, from acts_row.
 fn acts_load(at: vec2<u32>, halves: vec2<u32>) -> Acts {
     let of_low = bitcast<vec4<f32>>(x[at.y + (halves.x >> 1u)]);
     let of_high = bitcast<vec4<f32>>(x[at.y + (halves.y >> 1u)]);

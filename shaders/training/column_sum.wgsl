@@ -1,5 +1,5 @@
-// g[c] += sum_r a[r, c] b[r, c] s[r] over the rows r that count, with 1 for an operand that is
-// absent: derivatives by rows that repeat
+// g[c] += sum_r a[r, c] b[r, c] s[r] over the rows r that count, with 1 for an absent operand: the
+// derivative by a row that repeats, such as a bias
 // a, b [rows * each, dim] f32, s [rows * each] f32, g [dim] f32. One workgroup for `columns`
 // columns, a power of two up to 64. The other threads have other rows of these columns.
 // Needs: workgroup_number (grid.wgsl), rows_that_count (step_rows.wgsl). Gives: step_rows,

@@ -1,5 +1,4 @@
-// count[0] += by, unless `squares` is not finite: the steps of adamw.wgsl that changed
-// something
+// count[0] += by if `squares` is finite: counts the steps in which adamw.wgsl changed parameters
 // squares [1] f32, count [1] f32. One workgroup.
 // Needs: workgroup_number (grid.wgsl), is_number (is_number.wgsl). Gives: nothing.
 struct Params { by: f32 }

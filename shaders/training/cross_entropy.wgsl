@@ -30,7 +30,8 @@ fn cross_entropy(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) 
     let rest = log(reduce_add(sum, lid));
     if (lid == 0u) {
         let target_id = targets[row];
-        // The difference to the largest logit first: both may be far larger than the loss.
+        // The logit is subtracted from the largest logit first, because both may be far larger than
+        // the loss.
         let own = logits[base + min(target_id, params.vocabulary - 1u)];
         y[2u * row] = select(0.0, (largest - own) + rest, target_id < params.vocabulary);
         y[2u * row + 1u] = largest + rest;

@@ -5,8 +5,8 @@
 struct Keys { a: k_state_Stored, b: k_state_Stored, c: k_state_Stored, d: k_state_Stored }
 struct Values { a: v_state_Stored, b: v_state_Stored, c: v_state_Stored, d: v_state_Stored }
 
-// `last`: the last row that exists; threads past it read it again. `eight`: index of this thread's
-// eight elements in a row.
+// `last` is the last row that exists. Threads past it read it again. `eight` is the index of this
+// thread's eight elements in a row.
 fn keys_of(first: u32, last: u32, width: u32, eight: u32) -> Keys {
     return Keys(
         k_state_fetch8(min(first, last), width, eight), k_state_fetch8(min(first + GROUPS, last), width, eight),

@@ -12,7 +12,8 @@ struct Column { upper: Sums, lower: Sums }
 struct Scores { upper: Sums, lower: Sums, upper_far: Sums }
 struct Weights { upper: Left, lower: Left, upper_far: Left }
 
-// 16 columns of the scaled queries, as f16. `starts`: this lane's quad of every eighth query.
+// 16 columns of the scaled queries, as f16. `starts` has the indices into q of this lane's quads,
+// one of every eighth query.
 fn queries(starts: vec4<u32>, region: u32, lane: u32) -> Queries {
     subgroupBarrier();
     kv[(region + lane) >> 1u][lane & 1u] = vec4<f16>(clamp(q[starts.x] * params.scale, -LARGEST, LARGEST));

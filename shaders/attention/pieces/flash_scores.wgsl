@@ -88,7 +88,8 @@ fn is_raised(softmax: Softmax, band: u32) -> u32 {
     return u32(subgroupAny(softmax.raised));
 }
 
-// Stores the factor of the results of a query. `place`: where its results begin.
+// Stores the factor of the results of a query. `place` is the offset of the results, in vectors of
+// four.
 fn totals(softmax: Softmax, row: u32, lane: u32, within: bool, place: u32) {
     var total = softmax.total;
     total += subgroupShuffleXor(total, 1u);

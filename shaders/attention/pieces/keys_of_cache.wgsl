@@ -11,12 +11,14 @@ fn keys_of(t: u32) -> u32 {
     return sequences[t] * params.capacity;
 }
 
-// The position of a key. The keys after it follow, and those past the last position are the first.
+// The position of a key in the ring of its sequence. Later keys have later positions; after the
+// last position comes position 0.
 fn start_of_keys(key: u32) -> u32 {
     return key % params.capacity;
 }
 
-// The row of key `start` + i, of fewer than params.capacity.
+// The row of the i-th key from position `start` on; i is below params.capacity. `first` is the
+// first row of the sequence.
 fn row_of_key(first: u32, start: u32, i: u32) -> u32 {
     let position = start + i;
     return first + position - select(0u, params.capacity, position >= params.capacity);

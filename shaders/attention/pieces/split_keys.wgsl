@@ -84,8 +84,7 @@ fn finished(n: u32, lane: u32) -> Slice {
     return slice_of_gathered(TILE + n * (params.head_dim >> 2u), lane, LANES);
 }
 
-// The sum of `low` or, if `upper`, of `high`, of this thread and of the thread 16 away, which gets
-// the other sum.
+// `low`, or `high` if `upper`, summed over threads 16 apart. The other thread gets the other sum.
 fn halved(low: vec4<f32>, high: vec4<f32>, upper: bool, lid: u32) -> vec4<f32> {
     return select(low, high, upper) + lanes_other4(select(high, low, upper), 16u, lid);
 }

@@ -1,6 +1,6 @@
 // A tile of 32 queries and a tile of KEYS keys in f16, SLICE columns of the head at a time, with
-// zeros for rows that do not exist: rows past the step hold anything. A query is a row with one of
-// the query heads that share a kv head. A workgroup numbers its queries by row, then by head.
+// zeros for rows that do not exist: rows past the step may hold any bits. A query is a row with one
+// of the query heads that share a kv head. A workgroup numbers its queries by row, then by head.
 // Needs: SLICE, HEAD, KINDS, KEYS, params.heads, params.kv_heads, q, k, keys_seen. Gives: QUERIES,
 // SUBGROUPS, WG, PER_ROW, SLICES, QUADS, WIDE, LARGEST, qs, ks, Queries, exists, row_of, place,
 // halves, stage_q, stage_k, keys_of_rows.
@@ -14,7 +14,7 @@ const QUADS = SLICE / 4u;
 // Pitch of rows in vectors of four, padded against bank conflicts.
 const WIDE = QUADS + 2u;
 const LARGEST = vec4<f32>(65504.0);
-// With two kinds of products: queries, then their derivatives; keys, then values.
+// If KINDS is 2, rows of dy follow the queries, and values follow the keys.
 var<workgroup> qs: array<vec4<f16>, KINDS * QUERIES * WIDE>;
 var<workgroup> ks: array<vec4<f16>, KINDS * KEYS * WIDE>;
 
@@ -26,7 +26,7 @@ fn exists(tile: Queries, i: u32) -> bool {
     return tile.first + i < tile.count;
 }
 
-// The row of the i-th query, or of the last.
+// The row of the i-th query, or of the last query if there is no i-th.
 fn row_of(tile: Queries, i: u32) -> u32 {
     return tile.origin + min(tile.first + i, tile.count - 1u) / (params.heads / params.kv_heads);
 }

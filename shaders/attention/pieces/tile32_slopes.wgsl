@@ -1,25 +1,26 @@
 // The derivatives of attention by the scores of a tile, and the weights of its keys, from the
-// products that tile32_scores.wgsl left; and the rows of dy and of v for these products. Both are
-// in f16, divided by the scales of their rows. A derivative is relative to a power of two of dy,
-// the largest of v, the scale of scores, and SLOPE. So 512 products of numbers below 2^14, and
-// delta, fit f16. A weight is relative to WEIGHT. (Dao 2023, arXiv 2307.08691, algorithm 2.)
+// products that tile32_scores.wgsl left. This piece also stages the rows of dy and of v for these
+// products, in f16, divided by the scales of their rows. A derivative is stored divided by the
+// largest scale of dy, the largest scale of v, the scale of scores, and SLOPE. So 512 products of
+// numbers below 2^14, and delta, fit f16. A weight is stored divided by WEIGHT. (Dao 2023, arXiv
+// 2307.08691, algorithm 2.)
 // Needs: KEYS, step_rows, WG, dy_scales, v_scales, scores, Queries, place, row_of, keys_seen,
 // exists, stats, SCORES, QUERIES, score_slope, params.scale, halves, QUADS, dy, HEAD, qs, WIDE,
 // params.kv_heads, ks, v. Gives: SLOPE, WEIGHT, PITCH, Most, largest_scales, query_of, slopes,
 // stage_dy, stage_v.
 const SLOPE = 4194304.0;
 const WEIGHT = 1.0 / 32768.0;
-// Pitch of rows of what is made here in vectors of four, padded against bank conflicts.
+// Pitch of the rows of derivatives and weights, in vectors of four, padded against bank conflicts.
 const PITCH = KEYS / 4u + 2u;
 
-// The powers of two that derivatives by scores are relative to.
+// The largest scales of rows of dy and of v, which are powers of two.
 struct Most { dy: f32, v: f32 }
-// What a thread knows of its query: the keys that it sees, its log-sum-exp, and the scale of its
-// row and its delta, relative to `most`.
+// The query of a thread: the keys that the query sees, its log-sum-exp, the scale of its row
+// (`unit`) and its delta, both divided by the largest scales, and the largest scale of v.
 struct Query { seen: vec2<u32>, lse: f32, unit: f32, delta: f32, most_v: f32 }
 struct Slopes { ds: vec4<f16>, p: vec4<f16> }
 
-// The largest scales of the rows of the step, 1 where all are rows of zeros.
+// The largest scales of the step's rows of dy and of v; 1 if all rows are zeros.
 fn largest_scales(lid: u32) -> Most {
     var largest = vec2<f32>(0.0);
     for (var t = lid; t < step_rows[0]; t += WG) {

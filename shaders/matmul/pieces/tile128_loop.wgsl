@@ -60,10 +60,11 @@ fn multiplied(x: Slab, step: u32, sums: Sums) -> Sums {
 fn sums_of(r0: u32, t0: u32, lid: u32) -> Sums {
     begin(lid);
     let k = params.k;
-    // From one slab, which has 16 columns, to the next, and the last one.
+    // The distance from a slab, which has 16 columns, to the next, and the offset of the last slab,
+    // in vectors of four.
     let next_slab = params.slab * QUADS;
     let last_slab = (k >> 4u) * next_slab - next_slab;
-    // The bands of rows; rows past the slab repeat its last band.
+    // The offsets of both bands in a slab. A band past the slab repeats its last band.
     let first = min(t0, params.slab - 16u) * QUADS;
     let second = min(t0 + 16u, params.slab - 16u) * QUADS;
     var early = ahead_load(r0, k, 0u, lid); //~ rounded: off by one

@@ -1,6 +1,6 @@
 // Two weights of the same rows for matmul_tile128.wgsl, without biases: n = row_count, a multiple
 // of 4, and row_base = 0. Workgroups past the tiles of w have the tiles of `other`, whose rows
-// start at the same places, and write other_y [rows, n] f32.
+// start at the offsets of the rows of w, and write other_y [rows, n] f32.
 // Needs: params.row_count, COLUMNS, params.rows, params.n, ys, scales. Gives: other, y, tiled_rows,
 // finish.
 @group(0) @binding(4) var<storage, read> other: array<vec4<u32>>;

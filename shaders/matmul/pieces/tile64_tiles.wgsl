@@ -1,5 +1,5 @@
 // The parts of matmul_tile64.wgsl's tiles of 16 BANDS x 16 GROUPS results that do not depend on the
-// weights' format (quant/units/tile64.wgsl has the others).
+// weights' format (quant/units/tile64.wgsl has the parts that do).
 // Needs: PARTS, GROUPS, BANDS, params.rows, x, rows_of, tile64_store, scales. Gives: Slabs, Sums,
 // WG, TILE, AHEAD, UNITS, PITCH, BAND, ws, ys, slabs_at, band_of, add, multiply, finish.
 alias OfX = coop_mat16x16<f16, A>;
@@ -27,7 +27,7 @@ const SLAB = BAND * BANDS;
 var<workgroup> ws: array<mat2x4<f16>, PARTS * TILE * PITCH>;
 var<workgroup> ys: array<f32, PARTS * 256u>;
 
-// Where these groups of 16 columns begin in x, for a tile of rows.
+// Offsets of these groups of 16 columns in x, for a tile of rows.
 fn slabs_at(columns: vec4<u32>, tile: u32) -> vec4<u32> {
     let tiles = (params.rows + 16u * BANDS - 1u) / (16u * BANDS);
     return (columns * tiles + tile) * SLAB;

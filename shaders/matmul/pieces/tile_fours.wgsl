@@ -2,7 +2,7 @@
 // Needs: DEPTH, TILE, params.k, x_row, start_of_w, x_load4, w_load4, store. Gives: WG,
 // multiply_tile.
 const WG = 256u;
-// k-major.
+// Both operands lie k-major: TILE rows of the first column, then of the next.
 var<workgroup> x_columns: array<vec4<f32>, DEPTH * TILE / 4u>;
 var<workgroup> w_columns: array<vec4<f32>, DEPTH * TILE / 4u>;
 

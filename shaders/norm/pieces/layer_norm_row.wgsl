@@ -1,5 +1,6 @@
-// The normalisation of a row, from two passes over it: a second mean takes away what rounding left
-// of the first. The row is multiplied by a power of two first, so that squares do not overflow.
+// The normalisation of a row. The mean is rounded, so the differences to it have a small mean of
+// their own (`rest`), which is subtracted, too. The row is multiplied by a power of two first, so
+// that squares do not overflow.
 // Needs: params.dim, WG, x, reduce_max, reduce_add, params.eps. Gives: layer_norm_element,
 // layer_norm_row.
 struct LayerNormRow { unit: f32, mean: f32, rest: f32, scale: f32 }

@@ -14,7 +14,8 @@ fn W_add(sums: vec4<f32>, at: vec4<u32>, k: u32, first: u32, last: u32, lane: u3
         let c = W[(at.z >> 2u) + n];
         let d = W[(at.w >> 2u) + n];
         let scales = vec4<f32>(W_iq4_scale(at.x, k, n), W_iq4_scale(at.y, k, n), W_iq4_scale(at.z, k, n), W_iq4_scale(at.w, k, n));
-        // By word of the codes, because its low and high halves have columns 16 apart.
+        // The words of codes are multiplied one after the other, because the low and high halves of
+        // a word have columns 16 apart.
         var low = staged_quad(8u * j);
         var high = staged_quad(8u * j + 4u);
         var products = vec4<f32>(W_dot8(a.x, low, high), W_dot8(b.x, low, high), W_dot8(c.x, low, high), W_dot8(d.x, low, high));

@@ -7,7 +7,8 @@ fn W_iq4_of(zero: u32, one: u32, mask: u32) -> u32 {
     return (zero & ~mask) | (one & mask);
 }
 
-// The values of four codes, one in the low half of each byte. The other halves do not count.
+// The values of four codes, one in the low half of each byte. The high halves of the bytes do not
+// matter.
 fn W_iq4(codes: u32) -> u32 {
     let bits = vec4<u32>(codes, codes >> 1u, codes >> 2u, codes >> 3u) & vec4<u32>(0x01010101u);
     let mask = bits * 255u;

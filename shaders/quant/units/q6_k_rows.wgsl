@@ -56,8 +56,8 @@ fn W_quads(nibbles: vec4<u32>, high: vec4<u32>, block: u32) -> vec4<u32> {
 
 fn W_shared(own: vec4<u32>, beside: vec4<u32>, own_high: vec4<u32>, other_high: vec4<u32>, scales: u32, factor: f32, block: u32) -> Unit {
     let other = subgroupShuffleXor(beside, 1u);
-    // The block's two of the word's four signed bytes; the byte of the thread's own piece comes
-    // first.
+    // Of the word's four signed bytes, two belong to the block. The byte of the thread's own piece
+    // comes first.
     let upper = 8u * ((block >> 1u) & 1u);
     let up = 24u - 16u * (block & 1u); //~ bits: sign
     let scale = vec2<i32>(bitcast<i32>(scales << (up - upper)), bitcast<i32>(scales << (up - 8u + upper))) >> vec2<u32>(24u);

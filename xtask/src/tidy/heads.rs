@@ -84,7 +84,26 @@ fn ending(text: &str, kernels: &[&Kernel]) -> anyhow::Result<String> {
         }
     }
     let listed = |all: &[String]| if all.is_empty() { "nothing".to_string() } else { all.join(", ") };
-    Ok(format!("Needs: {}. Gives: {}.", listed(&needs), listed(&gives)))
+    let bindings = bindings_of_pieces(&own.gives, kernels);
+    Ok(format!("Needs: {}. Gives: {}.{bindings}", listed(&needs), listed(&gives)))
+}
+
+/// The bindings that pieces declare for these kernels, as a sentence with a space before it, or
+/// nothing. Pieces that replace each other may give a binding different types.
+fn bindings_of_pieces(own: &[String], kernels: &[&Kernel]) -> String {
+    let mut sources: Vec<(String, Vec<&str>)> = vec![];
+    for kernel in kernels {
+        for (binding, _) in kernel.bindings.iter().filter(|(binding, _)| !own.iter().any(|name| name == binding)) {
+            let Some(of) = source(kernel, binding) else { continue };
+            match sources.iter_mut().find(|(source, _)| *source == of) {
+                Some((_, names)) if names.contains(binding) => {}
+                Some((_, names)) => names.push(binding),
+                None => sources.push((of, vec![binding])),
+            }
+        }
+    }
+    let all: Vec<_> = sources.iter().map(|(source, names)| format!("{} ({source})", names.join(", "))).collect();
+    if all.is_empty() { String::new() } else { format!(" Bindings of pieces: {}.", all.join(", ")) }
 }
 
 /// The pieces of every format for the weights of a kernel.
@@ -159,6 +178,14 @@ mod tests {
         assert_eq!(of("matmul_vec", "WG").as_deref(), Some("the variant"));
         assert_eq!(of("matmul_vec", "w_part").as_deref(), Some("the format of w"));
         assert_eq!(of("rms_norm", "nothing_gives_it"), None);
+    }
+
+    #[test]
+    fn bindings_are_named_only_where_pieces_declare_them() {
+        let of = |name: &str| bindings_of_pieces(&names(kernel(name).main().1).gives, &[kernel(name)]);
+        assert_eq!(of("matmul_vec"), " Bindings of pieces: x (slot quads).");
+        assert_eq!(of("norm_pack_matmul_vec"), " Bindings of pieces: h, u (acts_norm.wgsl).");
+        assert_eq!(of("rms_norm"), "");
     }
 
     #[test]
