@@ -29,13 +29,13 @@ fn forward(rec: &mut Recorder) -> Tensor {
     let [norm, bias, factor, scale, shift] = [norm, bias, factor, scale, shift].map(|state| rec.weight(state, 1, DIM));
     let one = rec.weight(one, 1, 1);
     let h = ops::embed(rec, table, tokens);
+    let h = ops::layer_norm(rec, h, Some(scale), Some(shift), 1e-3);
     let x = ops::rms_norm(rec, h, Some(norm), 1e-3);
     let x = ops::add_bias(rec, x, bias);
     let x = ops::mul_row(rec, x, factor);
     let x = ops::mul_row(rec, x, one);
     let key = rec.host_input(1, Shape::new(Lead::Fixed, 1, 2));
     let x = ops::dropout(rec, x, key, 7, 0.25);
-    let x = ops::layer_norm(rec, x, Some(scale), Some(shift), 1e-3);
     let kept = ops::relu(rec, x);
     let x = ops::add(rec, x, kept);
     let (a, b) = (ops::silu(rec, x), ops::gelu(rec, x));
