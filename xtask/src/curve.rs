@@ -181,7 +181,8 @@ impl Who {
     }
 }
 
-/// The points so far, each an object with who, commit, device, file, mode, test, rate, least, most.
+/// The points so far, each an object with the fields who, commit, device, file, mode, test, rate,
+/// least, most.
 struct Points {
     path: PathBuf,
     all: Vec<Value>,

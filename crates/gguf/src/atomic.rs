@@ -83,7 +83,7 @@ fn create_beside(path: &Path) -> io::Result<(File, Temporary)> {
 }
 
 /// Removes the temporary files of writers of `path` that were killed. A writer that is alive holds
-/// a lock. Errors are ignored: a file that cannot be removed harms nobody.
+/// a lock. Errors are ignored: a file that cannot be removed does no harm.
 fn remove_abandoned(path: &Path) {
     let Some((before, after)) = around(path) else { return };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -39,7 +39,7 @@ impl Optimizer {
         let most = most.map_or(f32::MAX, |most| most as f32);
         let words = adamw_step(&self.spec, rate as f32, most, t).to_vec();
         let input = StepInput { positions: vec![0], sequences: vec![0], host: vec![words], ..StepInput::default() };
-        // Nobody cancels in the middle: either all parameters change or none does.
+        // The run cannot be cancelled in the middle: either all parameters change or none does.
         let outputs = self.plan.run_async(states, &input, Watch::default()).await?.wait_async().await?;
         Ok(outputs.f32(0)[0])
     }

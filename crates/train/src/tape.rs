@@ -78,7 +78,8 @@ impl<'a> Tape<'a> {
     /// The derivative by a value so far, in the shape of `t`.
     ///
     /// # Panics
-    /// When nobody reads some of its columns, or some columns in different parts: no model does.
+    /// When some of its columns are never read, or are read in parts that overlap. No model does
+    /// that.
     pub fn of(&mut self, t: Tensor) -> Option<Tensor> {
         let t = self.renamed.get(&t.id()).map_or(t, |new| new.heads(t.shape.heads));
         if let Some(parts) = self.columns.remove(&t.id()) {
@@ -94,7 +95,8 @@ impl<'a> Tape<'a> {
         self.known.get(&t.id()).map(|known| known.heads(t.shape.heads))
     }
 
-    /// Adds a contribution to the derivative by `t`. It is not recorded if nobody needs it.
+    /// Adds a contribution to the derivative by `t`. It is not recorded if no derivative by `t` is
+    /// wanted.
     pub fn add(&mut self, t: Tensor, contribution: impl FnOnce(&mut Recorder) -> Tensor) {
         if !self.wants(t) {
             return;

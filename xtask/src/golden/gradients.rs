@@ -139,7 +139,8 @@ impl Golden {
             let options = GradientOptions::default().rows(rows).precision(precision).checkpointing(checkpointing);
             let options = options.captures(vec![Capture::gradient("embed")]);
             let mut gradients = Gradients::new(model, &trained, &options)?;
-            // Rows behind the step, and values that nobody made yet, must not change any result.
+            // Rows behind the step, and values that no dispatch has written yet, must not change
+            // any result.
             gradients.poison(u32::MAX);
             let loss = gradients.compute(&documents, Watch::default())?;
             let got = gradients.gradients()?;

@@ -129,7 +129,7 @@ impl<'a> Machine<'a> {
         Ok(value)
     }
 
-    /// The words of a tile whose accesses nobody notes.
+    /// The words of a tile. The loads are not noted as accesses.
     fn read_unnoted(&self, tile: &Tile, kind: Kind, elements: usize) -> anyhow::Result<Vec<u32>> {
         let scalars = (0..elements).map(|element| tile.scalar(element));
         match tile.root {

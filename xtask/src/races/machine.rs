@@ -12,7 +12,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// The buffers of a device, and who accessed the buffers that the current dispatch writes.
+/// The buffers of a device, and notes of the invocations that accessed the buffers that the current
+/// dispatch writes.
 #[derive(Default)]
 pub struct Space {
     pub buffers: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Loads and stores of a workgroup, with a note of who accesses each word.
+//! Loads and stores of a workgroup, with a note of the invocation that accesses each word.
 
 use super::finding::Finding;
 use super::machine::Machine;
@@ -55,8 +55,8 @@ impl Machine<'_> {
         Ok(value)
     }
 
-    /// Loads the value that a pointer points to, where nobody notes the access. One of several
-    /// invocations loads the value that they share.
+    /// Loads the value that a pointer points to, and notes no access. One of several invocations
+    /// loads the value that they share.
     fn load_unnoted(&self, from: &Pointer, of: &Of, mask: &Mask, value: &mut Value) -> anyhow::Result<()> {
         let lanes = value.lanes;
         let loading = (0..mask.lanes()).filter(|&lane| mask.has(lane)).take(if lanes == 1 { 1 } else { mask.lanes() });

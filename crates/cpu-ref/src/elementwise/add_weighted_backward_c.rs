@@ -39,7 +39,7 @@ mod tests {
         holds(|b| forward(&base, [&a, b], &c), &b, &dy, &dx);
         let mut dc = vec![f32::NAN; rows * 2];
         add_weighted_backward_c(&dy, &[&a, &b], dim, &mut dc);
-        // Columns that nobody reads have no derivative.
+        // Columns outside first .. first + count are not read, so their derivative is 0.
         let wide: Vec<f32> = dc.chunks_exact(2).flat_map(|row| [0.0, row[0], row[1], 0.0]).collect();
         holds(|c| forward(&base, [&a, &b], c), &c, &dy, &wide);
     }

@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn the_cut_off_moves_with_mean_and_deviation() {
-        // Far enough from the cut-off that no step of the differences crosses it.
+        // The elements are so far from the cut-off that no step of the differences crosses it.
         let dim = 8;
         let (spread, dy) = (numbers(2 * dim, 1), numbers(2 * dim, 2));
         let x: Vec<f32> = spread.iter().enumerate().map(|(i, x)| if i % 3 == 0 { 3.0 + x } else { -2.0 + x }).collect();

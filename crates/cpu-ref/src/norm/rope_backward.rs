@@ -7,7 +7,7 @@
 pub fn rope_backward(dy: &[f32], table: &[f32], heads: usize, head_dim: usize, dx: &mut [f32]) {
     let rows = crate::check::rows("rope_backward: dy", dy.len(), heads * head_dim);
     crate::check::len("rope_backward: dx", dx.len(), dy.len());
-    // The inverse rotation: the same table with the sines turned.
+    // The table with negated sines is the inverse rotation.
     let turned: Vec<f32> = table.chunks_exact(2).flat_map(|pair| [pair[0], -pair[1]]).collect();
     crate::check::rows("rope_backward: table", table.len(), rows.max(1));
     crate::rope(dy, &turned, heads, head_dim, dx);

@@ -6,7 +6,7 @@ use crate::{SampleSpec, check};
 
 /// Changes the logit l of every distinct id among the last `last_n` of `history`; c is the number
 /// of its occurrences there. First `l = l / repetition if l > 0, l * repetition otherwise`, then
-/// `l -= c * frequency + presence`. In f64, rounded once.
+/// `l -= c * frequency + presence`. Both steps are computed in f64 and rounded once.
 ///
 /// `logits` and `y [V]`. The ids of `history` are below V, oldest first. Other logits are copied.
 /// Sources: Keskar et al. 2019, arXiv 1909.05858, section 4.1 (repetition; the sign rule follows

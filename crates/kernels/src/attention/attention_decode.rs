@@ -34,7 +34,7 @@ kernel! {
             threads: vary { WG: 512 },
             result: choose ["attention/pieces/decode_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl"],
         },
-        // Both with results as f32.
+        // Both sizes of workgroups again, with results as f32.
         THREADS_256_F32: "attention_decode_f32" needs { threads: 256, workgroup_bytes: 12800 } {
             threads: vary { WG: 256 },
             result: choose ["attention/pieces/decode_f32.wgsl"],

@@ -37,7 +37,7 @@ kernel! {
             keys: choose ["attention/pieces/head_512.wgsl", "attention/pieces/eights_2.wgsl"],
             result: choose ["attention/pieces/decode_q8.wgsl", "shared/pack_q8.wgsl", "shared/q8_block.wgsl", "shared/q8_store.wgsl"],
         },
-        // Both with results as f32.
+        // Both lengths of heads again, with results as f32.
         HEAD_256_F32: "attention_decode_256_f32" needs { threads: 512, workgroup_bytes: 12416 } {
             threads: vary { WG: 512 },
             keys: choose ["attention/pieces/head_256.wgsl", "attention/pieces/eights_1.wgsl"],

@@ -81,8 +81,8 @@ pub(crate) fn recorded_for(
     let q = rope(&mut case.rec, q, table);
     if own {
         let k = case.uniform(g, width, size).heads(heads);
-        // Values far larger than the keys beside them. Blocks of keys must not use the scale of the
-        // values.
+        // Some cases have values far larger than the keys beside them. Blocks of keys must not use
+        // the scale of the values.
         let large = g.coin();
         let v = if large { case.uniform(g, width, 1e3) } else { case.tensor(g, width) }.heads(heads);
         let wk = g.coin().then(|| case.vector(g, dim));

@@ -52,7 +52,7 @@ kernel! {
             head: vary { HEAD: 512, QUERIES: 64, BAND: 32, SLICE: 128, KEYS: 16, GAP: 1, EARLY: 0 },
             keys: choose ["attention/pieces/flash_whole.wgsl"],
         },
-        // The same over parts of the keys.
+        // Heads of each length again, with several workgroups that each have a part of the keys.
         PARTS_64: "attention_flash_64_parts" {
             head: vary { HEAD: 64, QUERIES: 64, BAND: 16, SLICE: 64, KEYS: 32, GAP: 2, EARLY: 1 },
             keys: choose ["attention/pieces/flash_part.wgsl"],

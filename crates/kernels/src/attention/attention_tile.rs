@@ -17,7 +17,7 @@ kernel! {
     nmse: 1e-10,
     needs: { threads: 64, workgroup_bytes: 9472 },
     variants: {
-        // SLICE: columns of queries and keys that are staged at a time. WG: threads.
+        // SLICE: columns of queries and keys that are staged at a time. WG: threads per workgroup.
         HEAD_64: "attention_tile_64" { head: vary { HEAD: 64, SLICE: 16, WG: 64 }, keys: choose ["attention/pieces/keys_of_cache.wgsl"] },
         HEAD_128: "attention_tile_128" needs { threads: 64, workgroup_bytes: 11776 } {
             head: vary { HEAD: 128, SLICE: 32, WG: 64 },

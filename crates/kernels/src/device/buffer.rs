@@ -32,7 +32,8 @@ impl std::ops::Deref for Buffer {
 }
 
 impl Device {
-    /// Returns an error if the device was lost or rejected a call. Called before and after submits.
+    /// Returns an error if the device was lost or rejected a call. It is called before and after
+    /// submits.
     pub(crate) fn check(&self, what: &str) -> Result<(), Error> {
         let failed = self.0.failed.lock().unwrap_or_else(|p| p.into_inner()).take();
         match (failed, self.0.lost.get()) {

@@ -20,7 +20,7 @@ struct Watchdog {
 }
 
 impl Watchdog {
-    /// None where nobody stops a long submit.
+    /// `None` for adapters whose driver stops no long submit.
     fn of(class: Class) -> Option<Self> {
         match class {
             Class::Discrete | Class::Virtual => Some(Self { seconds: 1.0, flops_per_s: 2e12, bytes_per_s: 1e11 }),
@@ -215,7 +215,8 @@ mod tests {
     fn a_submit_ends_before_its_work_is_too_long() {
         let uncut = [9];
         assert_eq!(ends(&cut(&there_and_back(1_000_000_000), Class::Discrete, false)), uncut);
-        // 0.4 s each at the rates of a slow discrete adapter: two fit.
+        // At the rates of a slow discrete adapter, an operation takes 0.4 s, so two fit in a
+        // submit.
         assert_eq!(ends(&cut(&there_and_back(800_000_000_000), Class::Discrete, false)), [2, 4, 6, 8, 9]);
         // An operation that is too long alone has a submit of its own.
         assert_eq!(ends(&cut(&there_and_back(800_000_000_000), Class::Integrated, false)), [1, 2, 3, 4, 5, 6, 7, 8, 9]);

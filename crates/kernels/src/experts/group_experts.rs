@@ -53,7 +53,7 @@ impl Groups {
 
 /// The largest number of tiles that this number of slots can need.
 fn most_tiles(slots: u64, count: u32, most: u32) -> Shape {
-    // Every expert with at least one slot leaves at most `most` - 1 places of its last tile empty.
+    // The last tile of an expert with at least one slot lacks at most `most` - 1 slots.
     let serving = u64::from(count).min(slots);
     fixed(((slots + serving * u64::from(most - 1)) / u64::from(most)) as u32, 3)
 }

@@ -8,7 +8,7 @@ use crate::testing::parity::{Case, MakeCase};
 /// The cases, by the stem of their operation.
 pub static CASES: &[(&str, MakeCase)] = &[("matmul_vec_experts", case)];
 
-/// Same as `matmul_experts`, with up to eight rows.
+/// The shapes and values of `matmul_experts`, for up to eight rows.
 pub fn case(g: &mut Gen) -> Case {
     let rows = g.pick(&[1, 1, 2, 3, 5, MAX_ROWS]);
     product(g, rows)

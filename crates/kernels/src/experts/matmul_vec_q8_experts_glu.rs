@@ -33,7 +33,7 @@ kernel! {
             head: vary { ROW_LANES: 16 },
             activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
         },
-        // For rows long enough for more lanes.
+        // These variants serve rows that are long enough for more lanes.
         SILU_LONG: "matmul_vec_q8_experts_glu_silu_long" needs { threads: 512, workgroup_bytes: 14464 } {
             head: vary { ROW_LANES: 32 },
             activation: choose ["shared/silu4.wgsl"],
@@ -67,7 +67,7 @@ kernel! {
             head: vary { ROW_LANES: 16 },
             activation: choose ["shared/gelu4.wgsl", "shared/gelu.wgsl"],
         },
-        // For rows long enough for more lanes.
+        // These variants serve rows that are long enough for more lanes.
         ROUTE_SILU_LONG: "matmul_vec_q8_experts_glu_route_silu_long" needs { threads: 512, workgroup_bytes: 20608 } {
             head: vary { ROW_LANES: 32 },
             activation: choose ["shared/silu4.wgsl"],

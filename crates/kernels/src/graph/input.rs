@@ -11,7 +11,7 @@ pub struct StepInput {
     /// The sequence slot of each row.
     pub sequences: Vec<u32>,
     /// The first position that each row does not see; in recordings of documents, the first row.
-    /// Only for recordings with bidirectional attention.
+    /// Only recordings with bidirectional attention read it.
     pub ends: Vec<u32>,
     /// The id of each row; only for recordings of documents.
     pub ids: Vec<u32>,
@@ -19,12 +19,12 @@ pub struct StepInput {
     pub firsts: Vec<u32>,
     /// The rows that get logits.
     pub out_rows: Vec<u32>,
-    /// The id that each of these rows should have given; from the vocabulary on: no loss. Only for
-    /// recordings of a loss.
+    /// The id that each of these rows should have given; an id of the vocabulary's size or more has
+    /// no loss. Only recordings of a loss read it.
     pub targets: Vec<u32>,
-    /// The factor on the loss of each of these rows. Only for recordings of a loss.
+    /// The factor on the loss of each of these rows. Only recordings of a loss read it.
     pub loss_weights: Vec<f32>,
-    /// How the next id is drawn, per row of logits. Only for recordings that sample.
+    /// How the next id is drawn, per row of logits. Only recordings that sample read it.
     pub sampling: Vec<SampleParams>,
     /// The free inputs, by number.
     pub host: Vec<Vec<f32>>,

@@ -389,8 +389,8 @@ impl<O> Recorder<O> {
         self.nodes.iter_mut().map(|node| &mut node.op).for_each(f);
     }
 
-    /// Drops the operations whose results nobody reads: no operation, no output, and no state. Taps
-    /// are dropped.
+    /// Drops every operation whose results no operation and no output reads, except operations that
+    /// write only states. Taps are dropped.
     pub fn prune(&mut self)
     where
         O: Operation,

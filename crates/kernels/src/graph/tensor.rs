@@ -275,8 +275,8 @@ impl Input {
     }
 }
 
-/// The place of a layer in the KV state. Every append returns a new one, so that the order of
-/// writes and reads is part of the data.
+/// The states of the keys and of the values of a layer. Every append returns a new one, so that the
+/// order of writes and reads is part of the data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KvState {
     pub k: State,

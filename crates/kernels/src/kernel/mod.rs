@@ -94,7 +94,7 @@ pub type Piece = (&'static str, &'static str);
 #[derive(Copy, Clone, Debug)]
 pub enum Part {
     Piece(Piece),
-    /// A named place that every variant fills.
+    /// The name of a slot, which every variant fills.
     Slot(&'static str),
 }
 

@@ -22,7 +22,7 @@ kernel! {
     variants: {
         // Row lengths that are a multiple of 8.
         WHOLE: "matmul_vec" { threads: vary { WG: 64, TEAM: 64 }, quads: choose ["shared/x4.wgsl"] },
-        // The same for long rows and for few of them.
+        // Row lengths that are a multiple of 8, where rows are long or few.
         LONG: "matmul_vec_long" needs { threads: 256, workgroup_bytes: 4320 } {
             threads: vary { WG: 256, TEAM: 256 },
             quads: choose ["shared/x4.wgsl"],

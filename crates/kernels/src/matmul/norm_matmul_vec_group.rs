@@ -27,7 +27,7 @@ kernel! {
     needs: { threads: 64, workgroup_bytes: 1256 },
     variants: {
         WHOLE: "norm_matmul_vec_group" { threads: vary { WG: 64, TEAM: 64 } },
-        // For long rows and for few of them.
+        // This variant serves weights whose rows are long or few.
         LONG: "norm_matmul_vec_group_long" needs { threads: 256, workgroup_bytes: 4448 } { threads: vary { WG: 256, TEAM: 256 } },
     },
 }

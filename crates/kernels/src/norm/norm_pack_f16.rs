@@ -26,7 +26,7 @@ pub struct NormPackF16 {
     pub eps: f32,
     pub scales: Tensor,
     pub halves: Tensor,
-    /// Same as in [`PackF16`](crate::norm::pack_f16::PackF16).
+    /// Rows of a slab, as in [`PackF16`](crate::norm::pack_f16::PackF16); 0 for whole rows.
     pub slab: u32,
 }
 

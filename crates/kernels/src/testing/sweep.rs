@@ -27,7 +27,7 @@ use std::path::Path;
 /// parts.
 ///
 /// # Errors
-/// Same as [`Device::open`].
+/// The errors of [`Device::open`].
 pub fn open(select: &Select, limits: Limits) -> Result<Device, Error> {
     let device = Device::open(select, limits)?;
     Ok(device.with_table(Table::usual(Class::Discrete, device.caps().cooperative)))

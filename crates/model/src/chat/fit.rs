@@ -126,7 +126,7 @@ impl Form {
         if let Some(mark) = marks.into_iter().find(|mark| !mark.is_in(&text)) {
             return Err(ChatError::Unshown { what: mark.what });
         }
-        // Python prints a missing text as `None`, which nobody has written.
+        // Python prints a missing text as `None`, a word that is in no message.
         if bare && !self.blank {
             let blank = template.render_values(blanked(marked.clone()))?;
             if text.matches("None").count() > blank.matches("None").count() {

@@ -41,7 +41,7 @@ pub(crate) struct Runner {
     context: u32,
     adapters: Vec<Applied>,
     adapted: Adapted,
-    /// Steps in flight whose results nobody reads. The next step waits for them, so that their
+    /// Steps in flight whose results are not awaited. The next step waits for them, so that their
     /// buffers are used again.
     abandoned: Vec<Pending>,
     /// The plan of the last step.
@@ -416,7 +416,7 @@ impl Runner {
         }
     }
 
-    /// Takes steps in flight whose results nobody reads.
+    /// Takes steps in flight whose results are not awaited.
     pub fn abandon(&mut self, steps: impl IntoIterator<Item = Pending>) {
         self.abandoned.extend(steps);
     }

@@ -85,8 +85,8 @@ impl Pieces {
     }
 
     /// Encodes a part of the text that does not merge with its surroundings. `after_unknown` tells
-    /// whether the preceding part ended in an unknown character; the result tells the same of this
-    /// part.
+    /// whether the preceding part ended in an unknown character. The result tells whether this part
+    /// does.
     fn encode_word(
         &self,
         vocab: &Vocab,

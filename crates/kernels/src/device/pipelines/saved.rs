@@ -4,8 +4,8 @@
 use crate::device::Device;
 use std::sync::PoisonError;
 
-/// The first bytes of the format. After them: the checksum of the rest, the length of the key, the
-/// key, and the driver's data.
+/// The first bytes of the format. The checksum of the rest, the length of the key, the key, and the
+/// driver's data follow.
 const MAGIC: &[u8; 8] = b"weftpipe";
 
 const HEADER_BYTES: usize = 8 + 8 + 4;

@@ -48,7 +48,7 @@ fn what_was_prepared_is_there_when_a_plan_needs_it_and_what_was_stopped_is_built
 #[test]
 fn a_kernel_that_does_not_compile_is_an_error_each_time_and_spoils_no_other() {
     let shader = few().remove(0);
-    // A device of its own, because the fault belongs to the pipelines of a device.
+    // This test opens a device of its own, because the fault stays in the pipelines of the device.
     let broken = fresh().with_source(&shader, "fn add(".to_string());
     for _ in 0..2 {
         assert!(

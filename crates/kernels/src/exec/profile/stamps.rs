@@ -12,7 +12,8 @@ use crate::graph::input::StepInput;
 use crate::platform::Moment;
 use std::time::Duration;
 
-/// The timestamps written so far. `after` names the dispatch before each; none at a pass start.
+/// The timestamps written so far. `after` has the number of the dispatch before each timestamp, or
+/// `None` at the start of a pass.
 struct Stamps {
     device: wgpu::Device,
     sets: Vec<wgpu::QuerySet>,
