@@ -93,8 +93,10 @@ fn rules(shader: &Shader, source: &str) -> Vec<String> {
         }
     }
     let (path, text) = shader.variant.kernel.main();
-    let mut lines = text.lines().filter(|line| !line.starts_with("enable ")).take(MAX_HEAD + 1);
-    if !lines.any(|line| line.starts_with("struct Params")) {
+    // The names that a kernel needs and gives have as many lines as they take.
+    let head = text.lines().take_while(|line| line.starts_with("//") && !line.starts_with("// Needs: ")).count();
+    let params = text.lines().find(|line| !line.starts_with("//") && !line.starts_with("enable "));
+    if head > MAX_HEAD || !params.is_some_and(|line| line.starts_with("struct Params")) {
         found.push(format!("{path} has no params after a head of at most {MAX_HEAD} lines"));
     }
     let code = source.lines().map(|line| line.split("//").next().unwrap_or_default());
