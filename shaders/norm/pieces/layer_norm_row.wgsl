@@ -20,8 +20,8 @@ fn layer_norm_row(base: u32, lid: u32) -> LayerNormRow {
     let unit = bitcast<f32>((254u - exponent) << 23u); //~ free: off by one
     var sum = 0.0;
     // The second mean takes away what is wrong with the first.
-    for (var d = lid; d < params.dim; d += WG) { //~ free: comparison
-        sum += x[base + d] * unit; //~ free: sign
+    for (var d = lid; d < params.dim; d += WG) {
+        sum += x[base + d] * unit;
     }
     let mean = reduce_add(sum, lid) / f32(params.dim);
     sum = 0.0;
