@@ -43,7 +43,8 @@ enum Command {
     Shaders(dump::Args),
     /// Check file layout, dependencies and the other rules of this project
     Tidy {
-        /// Check only that a new field of `Attend` compiles nowhere in attention; takes a minute
+        /// Add a field to `Attend` in a copy, and check that the compiler names every place that
+        /// must handle the field; this takes a minute
         #[arg(long)]
         fields: bool,
         /// Write the names that each kernel needs and gives into the head of its file

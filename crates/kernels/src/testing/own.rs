@@ -4,7 +4,7 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::kernel::compose::Shader;
-use crate::testing::parity::{Case, MakeCase};
+use crate::testing::parity::MakeCase;
 use crate::testing::sweep::{Outcome, Target, refusal};
 
 pub use crate::language::{Own, Owned};
@@ -40,19 +40,8 @@ pub fn sweep(
             panic!("{}: {error}", shader.label());
         }
         let target = Target { shader, stem: kernel.name, make };
-        let mut seeds = 0..256 * wanted as u64;
-        let mut worst: Option<Outcome> = None;
-        for n in 0..wanted {
-            let (_, case) = target.find(caps, &mut seeds).unwrap_or_else(|| {
-                panic!("case {n} of {}: the cases do not reach it", target.shader.label());
-            });
-            let compare = if n % 2 == 1 { Case::compare_split } else { Case::compare };
-            let outcome = compare(&case, device, !target.shader.subgroups)?;
-            if worst.as_ref().is_none_or(|worst| outcome.badness() > worst.badness()) {
-                worst = Some(outcome);
-            }
-        }
-        outcomes.extend(worst.map(|worst| (target.shader, worst)));
+        let (worst, _) = target.worst(device, 0, 0, wanted)?;
+        outcomes.push((target.shader, worst));
     }
     Ok(outcomes)
 }

@@ -94,7 +94,7 @@ impl Outcome {
     }
 
     /// The ratio by which outcomes are compared; larger is worse.
-    pub(crate) fn badness(&self) -> f64 {
+    fn badness(&self) -> f64 {
         if self.overrun { f64::INFINITY } else { self.worst.share() }
     }
 }
@@ -330,6 +330,21 @@ impl Target {
     /// # Errors
     /// Errors of either executor.
     pub fn run_from(&self, device: &Device, seed: u64, from: usize, wanted: usize) -> Result<Outcome, Error> {
+        let (mut outcome, drawn) = self.worst(device, seed, from, wanted)?;
+        if !outcome.holds() {
+            outcome.smallest = self.smallest(device, drawn);
+        }
+        Ok(outcome)
+    }
+
+    /// The worst outcome of these cases, and its case.
+    pub(crate) fn worst(
+        &self,
+        device: &Device,
+        seed: u64,
+        from: usize,
+        wanted: usize,
+    ) -> Result<(Outcome, Drawn), Error> {
         let mut worst: Option<(Outcome, Drawn)> = None;
         for (n, (drawn, case)) in (from..).zip(self.cases(device.caps(), seed, wanted)) {
             let split = n % 2 == 1;
@@ -340,11 +355,7 @@ impl Target {
             }
         }
         device.0.pipelines.drop_beyond(MOST_PIPELINES);
-        let (mut outcome, drawn) = worst.expect("at least one case");
-        if !outcome.holds() {
-            outcome.smallest = self.smallest(device, drawn);
-        }
-        Ok(outcome)
+        Ok(worst.expect("at least one case"))
     }
 
     /// The smallest case that reaches the shader and fails as this one does.
