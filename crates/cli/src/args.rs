@@ -75,8 +75,24 @@ pub struct Place {
 pub struct Context {
     /// Context length: the largest number of tokens in the context [default: 8192, or the model's
     /// own context length if that is less]
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'c', long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     pub ctx: Option<u32>,
+}
+
+/// The number of threads of the CPU.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Threads {
+    /// Threads of the CPU [default: one for each core]
+    #[arg(short = 't', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
+}
+
+impl Threads {
+    /// Makes the threads, before any work begins.
+    pub fn apply(self) -> anyhow::Result<()> {
+        let Some(threads) = self.threads else { return Ok(()) };
+        Ok(rayon::ThreadPoolBuilder::new().num_threads(threads as usize).build_global()?)
+    }
 }
 
 impl Place {

@@ -21,6 +21,7 @@ pub fn run(args: &Args) -> Result<()> {
     let Some(longest) = tests.iter().map(Test::positions).max() else {
         return Err(usage("nothing to measure: -p and -n are both 0"));
     };
+    args.threads.apply()?;
     let file = args.source.model_file()?;
     let precision = if args.train { Precision::F32 } else { Precision::Fast };
     let options = args.place.session_or(Some(longest), precision, args.place.kv()).chunk(args.chunk.unwrap_or(0));

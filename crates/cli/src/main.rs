@@ -15,6 +15,7 @@ mod executor;
 mod exit;
 mod factors;
 mod gradients;
+mod habits;
 mod inspect;
 mod interrupt;
 mod list;
@@ -40,7 +41,13 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     quiet_drivers();
-    let cli = Cli::parse();
+    let cli = match habits::ours(std::env::args_os(), &Cli::command()) {
+        Ok(ours) => {
+            ours.notes.iter().for_each(|said| exit::note(said));
+            Cli::parse_from(ours.words)
+        }
+        Err(instead) => return exit::code(Err(exit::usage(instead))),
+    };
     if cli.no_cache {
         cache::switch_off();
     }

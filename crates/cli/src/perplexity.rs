@@ -41,7 +41,7 @@ pub struct Args {
     file: PathBuf,
 
     /// Tokens in a window [default: 512, or the model's own context length if that is less]
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(short = 'c', long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(2..))]
     ctx: Option<u32>,
 
     /// Tokens by which the window moves [default: half a window]

@@ -26,6 +26,7 @@ use std::time::Instant;
 use talk::Talk;
 
 pub fn run(args: Args) -> Result<()> {
+    args.threads.apply()?;
     let task = args.task()?;
     args.save_session.as_deref().map_or(Ok(()), saved::writable)?;
     let before = args.load_session.as_deref().map(saved::open).transpose()?;

@@ -27,8 +27,6 @@ pub fn run(args: &Args) -> Result<()> {
             return Err(usage(why));
         }
     }
-    if let Some(threads) = args.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(threads as usize).build_global()?;
-    }
+    args.threads.apply()?;
     run::run(args)
 }

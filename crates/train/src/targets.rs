@@ -25,6 +25,9 @@ const LINEARS: [(&str, &str, &str); 15] = [
     ("altup_correct_coef", "altup", "altup_correct_coef"),
 ];
 
+/// Names that PEFT has with `_proj` behind them.
+const SHORT: [&str; 7] = ["q", "k", "v", "o", "gate", "up", "down"];
+
 /// The linear layer that is before the blocks.
 const BEFORE_BLOCKS: &str = "per_layer_model_proj";
 
@@ -53,12 +56,14 @@ impl FromStr for Targets {
     ///   `per_layer_model_projection`, in Gemma 3n and Gemma 4 E.
     /// * `laurel` and `altup` are the low-rank residual and the coefficients of the streams, in
     ///   Gemma 3n.
+    /// * PEFT's names are known too: `q_proj`, .., `down_proj`, `lm_head`, `embed_tokens` and
+    ///   `all-linear`.
     /// * `all` is all of these that the model has, as PEFT's `all-linear`. (PEFT adds the
     ///   projections between the streams of Gemma 3n, which take no factors here.) It does not
     ///   contain `embed` (what ids become) and `head` (logits), which are two targets also where
     ///   one tensor serves both.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let names: Vec<String> = text.split(',').map(|name| name.trim().to_string()).collect();
+        let names: Vec<String> = text.split(',').map(|name| ours(name.trim()).to_string()).collect();
         let linear = |name: &str| LINEARS.iter().any(|(short, group, _)| [*short, *group].contains(&name));
         let known = |name: &str| name == "all" || linear(name) || ENDS.iter().any(|(short, _)| *short == name);
         match names.iter().find(|name| !known(name) && !name.contains(['*', '.'])) {
@@ -74,6 +79,16 @@ impl FromStr for Targets {
 impl std::fmt::Display for Targets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0.join(","))
+    }
+}
+
+/// Our name of a target that PEFT calls otherwise.
+fn ours(name: &str) -> &str {
+    match name {
+        "all-linear" => "all",
+        "lm_head" => "head",
+        "embed_tokens" => "embed",
+        _ => name.strip_suffix("_proj").filter(|ours| SHORT.contains(ours)).unwrap_or(name),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The arguments of `weft bench`.
 
-use crate::args::{Place, Source};
+use crate::args::{Place, Source, Threads};
 use crate::lora::Adapters;
 
 /// Measure the speed of prefill and decode
@@ -52,6 +52,9 @@ pub struct Args {
 
     #[command(flatten)]
     pub place: Place,
+
+    #[command(flatten)]
+    pub threads: Threads,
 
     #[command(flatten)]
     pub adapters: Adapters,

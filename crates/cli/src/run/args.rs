@@ -1,7 +1,7 @@
 //! The arguments of `weft run`.
 
 use super::sampling;
-use crate::args::{Context, Place, Source};
+use crate::args::{Context, Place, Source, Threads};
 use crate::exit::{note, usage};
 use crate::lora::Adapters;
 use crate::text;
@@ -20,6 +20,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   weft run -p 'Where does Wren live?'
   weft run qwen3-8b.gguf                                       chat
+  weft run qwen3-8b.gguf 'What is a loom?'
   weft run gemma4:e2b                                          chat with a model of Ollama
   weft run qwen3-8b.gguf --system 'Answer in French.' -p 'What is a loom?' --stats
   git diff | weft run qwen3-8b.gguf --system 'Describe this change in a line.'
@@ -35,9 +36,17 @@ pub struct Args {
     #[command(flatten)]
     pub source: Source,
 
-    /// The prompt; `-` reads it from stdin. Without this flag, piped input is the prompt
+    /// The prompt, behind MODEL; piped input comes before it
+    #[arg(value_name = "PROMPT", conflicts_with_all = ["prompt", "file"])]
+    pub words: Vec<String>,
+
+    /// The prompt; `-` reads it from stdin. Without a prompt, piped input is the prompt
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
+
+    /// File with the prompt
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "prompt")]
+    pub file: Option<PathBuf>,
 
     /// The system message: how the model should behave
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["raw", "load_session"])]
@@ -59,6 +68,9 @@ pub struct Args {
 
     #[command(flatten)]
     pub place: Place,
+
+    #[command(flatten)]
+    pub threads: Threads,
 
     #[command(flatten)]
     pub adapters: Adapters,
@@ -121,24 +133,34 @@ impl Args {
     /// The work of these arguments: a prompt, also from a pipe, or a chat.
     pub fn task(&self) -> Result<Task> {
         let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
-        let text = match self.prompt.as_deref() {
-            Some("-") => text::stdin()?,
-            Some(text) => text.to_string(),
-            None if !stdin.is_terminal() => text::stdin()?,
-            None if self.json => {
+        let text = match (self.prompt.as_deref(), &self.file) {
+            (Some("-"), _) => text::stdin()?,
+            (Some(text), _) => text.to_string(),
+            (None, Some(file)) => text::file(file)?,
+            (None, None) if !self.words.is_empty() => self.typed(stdin.is_terminal())?,
+            _ if !stdin.is_terminal() => text::stdin()?,
+            _ if self.json => {
                 return Err(usage("--json answers one prompt: give it with --prompt or through a pipe"));
             }
-            None if !stdout.is_terminal() => {
+            _ if !stdout.is_terminal() => {
                 return Err(usage("a chat needs a terminal: give a prompt with --prompt or through a pipe"));
             }
-            None => return Ok(Task::Chat),
+            _ => return Ok(Task::Chat),
         };
-        let piped = self.prompt.as_deref().is_none_or(|p| p == "-");
+        let piped = self.words.is_empty() && self.prompt.as_deref().is_none_or(|p| p == "-");
         let text = if piped { text::without_line_end(&text).to_string() } else { text };
         if text.trim().is_empty() {
             return Err(usage("the prompt is empty; give it with --prompt or through a pipe"));
         }
         Ok(Task::Prompt(text))
+    }
+
+    /// The words behind MODEL. What comes through a pipe stands before them.
+    fn typed(&self, at_terminal: bool) -> Result<String> {
+        let words = self.words.join(" ");
+        let piped = if at_terminal { String::new() } else { text::stdin()? };
+        let piped = piped.trim_end();
+        Ok(if piped.is_empty() { words } else { format!("{piped}\n\n{words}") })
     }
 }
 

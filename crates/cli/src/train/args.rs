@@ -1,6 +1,6 @@
 //! The arguments of `weft train`.
 
-use crate::args::{Source, number};
+use crate::args::{Source, Threads, number};
 use crate::factors::Factors;
 use crate::steps::Steps;
 use clap::{ValueEnum, ValueHint};
@@ -161,9 +161,8 @@ pub struct Args {
     #[command(flatten)]
     pub steps: Steps,
 
-    /// Threads of the CPU [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub threads: Option<u32>,
+    #[command(flatten)]
+    pub threads: Threads,
 
     /// Steps between checkpoints [default: by time, every 5 minutes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -30,6 +30,8 @@ pub enum Select {
     /// Discrete before integrated before virtual before software.
     #[default]
     Best,
+    /// As [`Select::Best`], but no software adapter: it is found and not opened.
+    Hardware,
     /// The first adapter whose name contains this text, ignoring case.
     Name(String),
 }
@@ -200,13 +202,16 @@ impl Device {
         let found = adapters(limits).await;
         let chosen = match select {
             Select::Best => found.first(),
+            Select::Hardware => found.first().filter(|adapter| class(&adapter.get_info()) != Class::Software),
             Select::Name(name) => {
                 found.iter().find(|a| a.get_info().name.to_lowercase().contains(&name.to_lowercase()))
             }
         };
         let Some(adapter) = chosen else {
             let wanted = match select {
-                Select::Best => "graphics adapter (is a Vulkan, Metal or DX12 driver installed?)".to_string(),
+                Select::Best | Select::Hardware => {
+                    "graphics adapter (is a Vulkan, Metal or DX12 driver installed?)".to_string()
+                }
                 Select::Name(name) => format!("adapter named \"{name}\""),
             };
             return Err(Error::NoAdapter { wanted, found: found.iter().map(|a| a.get_info().name).collect() });

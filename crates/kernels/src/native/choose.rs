@@ -4,7 +4,6 @@ mod crossover;
 mod rates;
 
 use crate::Recorder;
-use crate::caps::Class;
 use crate::device::executor::Executor;
 use crate::device::{Device, Limits, Select};
 use crate::error::Error;
@@ -93,16 +92,9 @@ fn gpu_seconds(demand: &Demand, rates: &Rates) -> f64 {
 }
 
 /// `Faster` if the model should run on this device, else the reason for the CPU.
-fn verdict(
-    demand: &Demand,
-    adapter: &crate::AdapterSummary,
-    rates: &Rates,
-    available_bytes: Option<u64>,
-    threads: usize,
-) -> Because {
-    let (needed_bytes, class) = (demand.resident_bytes, adapter.class);
+fn verdict(demand: &Demand, rates: &Rates, available_bytes: Option<u64>, threads: usize) -> Because {
+    let needed_bytes = demand.resident_bytes;
     match available_bytes {
-        _ if class == Class::Software => Because::Software { adapter: adapter.name.clone() },
         Some(available_bytes) if needed_bytes > available_bytes => Because::TooLarge { needed_bytes, available_bytes },
         _ if cpu_seconds(demand, threads) <= gpu_seconds(demand, rates) => Because::Small,
         _ => Because::Faster,
@@ -114,10 +106,7 @@ impl Executor {
     /// a [`Demand`].
     #[must_use]
     pub fn best() -> Self {
-        match Device::auto() {
-            Ok(device) if device.adapter().class != Class::Software => Self::Gpu(device),
-            _ => Self::Cpu,
-        }
+        Device::open(&Select::Hardware, Limits::from_env()).map_or(Self::Cpu, Self::Gpu)
     }
 
     /// The executor for a whole session: the best GPU, with the limits from `WEFT_LIMITS`. It is
@@ -137,14 +126,16 @@ impl Executor {
         if cpu_seconds(demand, threads) <= GPU_START_S {
             return cpu(Because::Small);
         }
-        match Device::open(&Select::Best, limits) {
-            Err(Error::NoAdapter { .. }) => cpu(Because::NoAdapter),
+        match Device::open(&Select::Hardware, limits) {
+            Err(Error::NoAdapter { found, .. }) => {
+                cpu(found.into_iter().next().map_or(Because::NoAdapter, |adapter| Because::Software { adapter }))
+            }
             Err(error) => cpu(Because::Refused(error)),
             Ok(device) => {
-                let (adapter, rates) = (device.adapter(), known(&device));
+                let rates = known(&device);
                 rates.iter().for_each(|rates| rates.crossover.apply());
-                let rates = rates.unwrap_or_else(|| Rates::modest(adapter.class));
-                match verdict(demand, adapter, &rates, device.memory().map(|m| m.available_bytes), threads) {
+                let rates = rates.unwrap_or_else(|| Rates::modest(device.adapter().class));
+                match verdict(demand, &rates, device.memory().map(|m| m.available_bytes), threads) {
                     Because::Faster => Chosen { executor: Self::Gpu(device), because: Because::Faster },
                     because => cpu(because),
                 }
@@ -157,28 +148,32 @@ impl Executor {
 mod tests {
     use super::*;
     use crate::AdapterSummary;
+    use crate::caps::Class;
 
     fn demand(weights: u64) -> Demand {
         let work = Work { flops: 2 * weights, bytes: weights / 2, weight_bytes: weights / 2 };
         Demand { work, operations: 400, resident_bytes: weights / 2 }
     }
 
-    fn adapter(class: Class) -> AdapterSummary {
-        AdapterSummary { name: "a".to_string(), class, backend: String::new(), driver: String::new() }
-    }
-
     #[test]
-    fn software_adapters_never_run_models() {
-        let because =
-            verdict(&demand(8_000_000_000), &adapter(Class::Software), &Rates::modest(Class::Software), None, 1);
-        assert!(matches!(because, Because::Software { .. }), "{because:?}");
+    fn software_adapters_never_run_models_and_are_not_opened() {
+        let Chosen { executor, because } = Executor::auto(&demand(8_000_000_000));
+        let best = Device::list().into_iter().next();
+        match best.filter(|adapter| adapter.class == Class::Software) {
+            Some(AdapterSummary { name, .. }) => {
+                assert!(matches!(&because, Because::Software { adapter } if *adapter == name), "{because:?}");
+                assert!(matches!(executor, Executor::Cpu));
+                assert!(Device::open(&Select::Hardware, Limits::Adapter).is_err());
+            }
+            None => assert!(!matches!(because, Because::Software { .. }), "{because:?}"),
+        }
     }
 
     #[test]
     fn models_that_fit_run_on_hardware_and_those_that_do_not_stay() {
         for class in [Class::Discrete, Class::Integrated, Class::Virtual, Class::Unknown] {
             for weights in [500_000_000, 8_000_000_000] {
-                let of = |available| verdict(&demand(weights), &adapter(class), &Rates::modest(class), available, 16);
+                let of = |available| verdict(&demand(weights), &Rates::modest(class), available, 16);
                 assert!(
                     matches!(of(None), Because::Faster) && matches!(of(Some(weights / 2)), Because::Faster),
                     "{class:?}"
@@ -197,14 +192,14 @@ mod tests {
     #[test]
     fn more_threads_keep_larger_models_on_the_cpu() {
         let rates = Rates::modest(Class::Discrete);
-        let of = |threads| verdict(&demand(4_000_000), &adapter(Class::Discrete), &rates, None, threads);
+        let of = |threads| verdict(&demand(4_000_000), &rates, None, threads);
         assert!(matches!((of(1), of(64)), (Because::Faster, Because::Small)));
     }
 
     #[test]
     fn a_device_that_was_measured_is_judged_by_that() {
         let modest = Rates::modest(Class::Discrete);
-        let of = |rates: &Rates| verdict(&demand(500_000_000), &adapter(Class::Discrete), rates, None, 16);
+        let of = |rates: &Rates| verdict(&demand(500_000_000), rates, None, 16);
         assert!(matches!(of(&modest), Because::Faster));
         assert!(matches!(of(&Rates { read_bytes_per_s: 1e9, ..modest }), Because::Small), "a slow memory");
         assert!(matches!(of(&Rates { dispatch_s: 1e-3, ..modest }), Because::Small), "slow dispatches");
