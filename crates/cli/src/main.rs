@@ -25,6 +25,7 @@ mod man;
 mod merge;
 mod npy;
 mod open;
+mod output;
 mod perplexity;
 mod progress;
 mod run;
@@ -36,6 +37,7 @@ mod tune;
 
 use clap::{CommandFactory, Parser};
 use command::{Cli, Command};
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -44,7 +46,10 @@ fn main() -> ExitCode {
     let cli = match habits::ours(std::env::args_os(), &Cli::command()) {
         Ok(ours) => {
             ours.notes.iter().for_each(|said| exit::note(said));
-            Cli::parse_from(ours.words)
+            match train::again::with_kept(ours.words, &Cli::command()) {
+                Ok(words) => parsed(words),
+                Err(error) => return exit::code(Err(error)),
+            }
         }
         Err(instead) => return exit::code(Err(exit::usage(instead))),
     };
@@ -74,6 +79,15 @@ fn main() -> ExitCode {
     });
     cache::save();
     exit::code(result)
+}
+
+/// The command line. `weft train` keeps its words in the folder of the run.
+fn parsed(words: Vec<OsString>) -> Cli {
+    let mut cli = Cli::parse_from(&words);
+    if let Command::Train(args) = &mut cli.command {
+        args.words = words.into_iter().skip_while(|word| word != "train").skip(1).collect();
+    }
+    cli
 }
 
 /// Switches Mesa's device-select layer off where there is no desktop session, unless the user

@@ -1,12 +1,17 @@
 //! `weft train`: from a file of examples to an adapter, or to a model.
 
+pub mod again;
 mod args;
 mod curve;
+mod differs;
 mod dry;
+mod ending;
 mod examples;
+mod rehearse;
 mod report;
 mod results;
 mod run;
+mod samples;
 mod settings;
 
 use crate::exit::usage;

@@ -7,6 +7,9 @@
 //! adapter.gguf                                      and in llama.cpp's
 //! model.gguf                                        the model, where all weights are trained
 //! loss.svg, trace.jsonl
+//! run.json, held-out.json, rehearsal.jsonl          how the run began, and what it holds out and rehearses
+//! last/                                             the adapter or the model of the last step, if
+//!                                                   examples are held out; that of the best step is above
 //! ```
 
 use crate::checkpoint::{Facts, Restored};
@@ -33,8 +36,20 @@ pub enum Begin {
 const LOG: &str = "log.jsonl";
 
 /// The other files of a run, besides its checkpoints.
-const RESULTS: [&str; 6] =
-    ["adapter_config.json", "adapter_model.safetensors", "adapter.gguf", "model.gguf", "loss.svg", "trace.jsonl"];
+const RESULTS: [&str; 9] = [
+    "adapter_config.json",
+    "adapter_model.safetensors",
+    "adapter.gguf",
+    "model.gguf",
+    "loss.svg",
+    "trace.jsonl",
+    "run.json",
+    "held-out.json",
+    "rehearsal.jsonl",
+];
+
+/// The folder of the results of the last step.
+const LAST: &str = "last";
 
 /// The folder of a run. While this exists, no other process can train in the folder.
 pub struct Folder {
@@ -72,9 +87,13 @@ impl Folder {
         if begin == Begin::Resume {
             (records, ends) = log::read(&mut log).map_err(failed("its log.jsonl cannot be read"))?;
         } else {
-            for file in held.iter().filter(|file| name(file) != LOG) {
+            let last = fs::read_dir(path.join(LAST)).into_iter().flatten().flatten().map(|entry| entry.path());
+            let last = last.filter(|file| RESULTS.contains(&&*name(file))).collect::<Vec<_>>();
+            for file in held.iter().filter(|file| name(file) != LOG).chain(&last) {
                 fs::remove_file(file).map_err(failed("a file of its run cannot be deleted"))?;
             }
+            // A folder that is not there, or that has files of somebody else, stays as it is.
+            let _ = fs::remove_dir(path.join(LAST));
         }
         let mut folder = Self { path: path.to_path_buf(), log, records, ends };
         folder.cut(if begin == Begin::Resume { u64::MAX } else { 0 })?;
@@ -107,6 +126,17 @@ impl Folder {
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+
+    /// The folder for the results of the last step, which is made if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Folder`] if it cannot be made.
+    pub fn last(&self) -> Result<PathBuf, Error> {
+        let last = self.path.join(LAST);
+        let made = fs::create_dir_all(&last).map_err(|error| FolderError::Io { action: "its folder last cannot be made", error });
+        made.map_err(|reason| Error::Folder { folder: self.path.clone(), reason })?;
+        Ok(last)
     }
 
     /// The steps of the run so far.

@@ -3,6 +3,7 @@
 use crate::args::{Source, Threads, number};
 use crate::factors::Factors;
 use crate::steps::Steps;
+use super::rehearse::Rehearse;
 use clap::{ValueEnum, ValueHint};
 use gguf::GgmlType;
 use std::path::PathBuf;
@@ -20,9 +21,9 @@ use train::Schedule;
 #[command(after_help = "Examples:
   weft train model.gguf --data examples/facts.jsonl -o facts
   weft run model.gguf --lora facts -p 'Who lives in Kelm?'             ask what was learnt
-  weft train model.gguf --data examples/facts.jsonl -o facts --resume  go on after Ctrl-C
+  weft train --resume -o facts                                          go on after Ctrl-C
   weft train model.gguf --data examples/facts.jsonl --dry-run           memory, time, five examples
-  weft train model.gguf --data chats.jsonl --val 0.05 -o chats --rank 32 --targets attn
+  weft train model.gguf --data chats.jsonl --val 0.05 -o chats --rank 32
   weft train model.gguf --data notes.txt --loss all -o notes --length 512 --epochs 1
   weft train model.gguf --data examples/facts.jsonl -o tuned --full --lr 1e-5
 
@@ -53,6 +54,20 @@ pub struct Args {
     /// such as 0.05
     #[arg(long, value_name = "FILE|SHARE")]
     pub val: Option<Held>,
+
+    /// Learn all of --data. Of 100 examples and more, a share is otherwise held out by itself
+    #[arg(long, conflicts_with = "val")]
+    pub no_auto_val: bool,
+
+    /// Held-out prompts whose answers are printed at each validation
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=100))]
+    pub samples: u32,
+
+    /// Prompts whose answers should stay as they are: lines of text, or JSON lines with prompt or
+    /// messages. The model answers them before the run, and SHARE of the examples of each step
+    /// [default: 0.25] are such answers
+    #[arg(long, value_name = "FILE[:SHARE]")]
+    pub rehearse: Option<Rehearse>,
 
     #[command(flatten)]
     pub factors: Factors,
@@ -101,6 +116,12 @@ pub struct Args {
     /// Number of steps, in place of --epochs
     #[arg(long = "steps", value_name = "N", id = "steps", value_parser = clap::value_parser!(u64).range(1..))]
     pub number: Option<u64>,
+
+    /// Validations without a better loss after which the run ends; 0 for none. Without held-out
+    /// examples, any other number lets the run end where the loss of all examples is flat [default:
+    /// 3; 0 with --epochs or --steps]
+    #[arg(long, value_name = "N")]
+    pub patience: Option<u32>,
 
     /// Highest learning rate [default: by the size of the model; it is printed]
     #[arg(long, value_name = "X", value_parser = |text: &str| positive(text))]
@@ -172,7 +193,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub keep: u32,
 
-    /// Go on with the run that the folder holds
+    /// Go on with the run that the folder holds, with the flags that it was begun with; flags that
+    /// are given now replace them
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
 
@@ -189,13 +211,17 @@ pub struct Args {
     #[arg(long)]
     pub trace: bool,
 
-    /// Say what would be done, with memory, time and five examples, and train nothing
-    #[arg(long, conflicts_with_all = ["resume", "force"])]
+    /// Say what would be done, with memory, time and five examples; train and write nothing
+    #[arg(long)]
     pub dry_run: bool,
 
     /// Print one JSON object for each step, and one at the end
     #[arg(long)]
     pub json: bool,
+
+    /// The words of the command line behind `train`.
+    #[arg(skip)]
+    pub words: Vec<std::ffi::OsString>,
 }
 
 /// What `--val` takes.

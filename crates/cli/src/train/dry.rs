@@ -17,7 +17,7 @@ const SHOWN: u64 = 5;
 /// Times a step, and prints the time of all steps and some examples. The memory was told before.
 pub fn run(args: &Args, mut start: Start) -> Result<()> {
     let each = step(args, &mut start)?;
-    let all = start.settings.steps.map(|steps| each.mul_f64(steps as f64));
+    let all = start.settings.ending.steps.map(|steps| each.mul_f64(steps as f64));
     let mut shown = vec![];
     for n in 0..SHOWN {
         shown.extend(start.examples.shown(n)?);
@@ -28,7 +28,7 @@ pub fn run(args: &Args, mut start: Start) -> Result<()> {
         let pieces = |pieces: &Vec<Piece>| pieces.iter().map(piece).collect::<Vec<_>>();
         let examples: Vec<_> = shown.iter().map(pieces).collect();
         let object = json!({
-            "steps": start.settings.steps, "seconds_per_step": each.as_secs_f64(), "seconds": all.map(|all| all.as_secs_f64()),
+            "steps": start.settings.ending.steps, "seconds_per_step": each.as_secs_f64(), "seconds": all.map(|all| all.as_secs_f64()),
             "memory_bytes": start.memory.total(), "free_bytes": start.free, "examples": examples,
         });
         return Ok(writeln!(out, "{object}")?);

@@ -1,7 +1,7 @@
 //! The examples of a run: from files, by an index, or from stdin.
 
 use super::args::{Args, Held, Learnt, Longer};
-use crate::exit::note;
+use crate::exit::{note, usage};
 use crate::progress::Bar;
 use anyhow::Result;
 use kernels::Executor;
@@ -20,11 +20,29 @@ enum From {
     Stdin(Box<Stream>),
 }
 
+/// Examples that the base answered, and how many of them a step has.
+struct Rehearsed {
+    data: Data,
+    batches: Batches,
+    before: Position,
+    share: u32,
+    /// Examples of a step in all.
+    batch: u32,
+}
+
+/// From this number of examples on, a share of them is held out by itself: a twentieth, but at least
+/// and at most so many.
+const HELD_FROM: u64 = 100;
+const HELD: std::ops::RangeInclusive<u64> = 10..=500;
+
 /// What a run learns, and what it is judged by.
 pub struct Examples {
     from: From,
     held: Option<Data>,
-    length: u32,
+    rehearsed: Option<Rehearsed>,
+    options: DataOptions,
+    /// Whether the share was held out by itself.
+    by_itself: bool,
 }
 
 impl Examples {
@@ -46,16 +64,47 @@ impl Examples {
         };
         if args.streams() {
             let from = From::Stdin(Box::new(Stream::new("stdin", Box::new(BufReader::new(stdin())), texts, &options)));
-            return Ok(Self { from, held, length });
+            return Ok(Self { from, held, rehearsed: None, options, by_itself: false });
         }
         let data = read(&args.data)?;
-        let (data, held) = match args.val {
-            Some(Held::Share(share)) => data.split(share, args.seed).map(|(data, held)| (data, Some(held)))?,
-            _ => (data, held),
+        let by_itself = args.val.is_none() && !args.no_auto_val && data.len() >= HELD_FROM;
+        let share = match args.val {
+            Some(Held::Share(share)) => Some(share),
+            _ => by_itself.then(|| (data.len() / 20).clamp(*HELD.start(), *HELD.end()) as f64 / data.len() as f64),
         };
-        let batches = Batches::new(data.clone(), args.batch, args.seed);
+        let (data, held) = match share {
+            Some(share) => data.split(share, args.seed).map(|(data, held)| (data, Some(held)))?,
+            None => (data, held),
+        };
+        let rehearsed = args.rehearse.as_ref().map_or(0, |rehearse| rehearse.of(args.batch));
+        if rehearsed >= args.batch {
+            return Err(usage("--rehearse takes a part of each step; --batch 1 leaves no room for it"));
+        }
+        let batches = Batches::new(data.clone(), args.batch - rehearsed, args.seed);
         let batches = if args.no_shuffle { batches.in_order() } else { batches };
-        Ok(Self { from: From::Files { data, batches, before: Position::default() }, held, length })
+        let from = From::Files { data, batches, before: Position::default() };
+        Ok(Self { from, held, rehearsed: None, options, by_itself })
+    }
+
+    /// Adds the examples that the base answered to every step.
+    pub fn rehearse(&mut self, args: &Args, lines: String) -> Result<()> {
+        let (Some(rehearse), From::Files { data, .. }) = (&args.rehearse, &self.from) else { return Ok(()) };
+        let name = rehearse.file.display().to_string();
+        let files = vec![(name, Box::new(lines.into_bytes()) as Box<dyn gguf::Source>)];
+        // An answer may be empty: then nothing of it can be learnt.
+        let options = self.options.clone().skip_bad(true);
+        let data = Data::new(files, data.texts().clone(), &options, &|_, _| ())?;
+        let share = rehearse.of(args.batch);
+        let batches = Batches::new(data.clone(), share, args.seed);
+        self.rehearsed = Some(Rehearsed { data, batches, before: Position::default(), share, batch: args.batch });
+        Ok(())
+    }
+
+    /// The numbers of the examples that a share holds out, among those of all files, from 1.
+    pub fn held_numbers(&self) -> Option<Vec<u64>> {
+        let From::Files { data, .. } = &self.from else { return None };
+        let held = self.held.as_ref().filter(|held| held.digest() == data.digest())?;
+        Some((0..held.len()).map(|n| held.number(n) + 1).collect())
     }
 
     /// The documents of the next batch; `None` at the end of stdin.
@@ -63,7 +112,12 @@ impl Examples {
         match &mut self.from {
             From::Files { batches, before, .. } => {
                 *before = batches.position();
-                Ok(Some(batches.next()?))
+                let mut documents = batches.next()?;
+                if let Some(Rehearsed { batches, before, .. }) = &mut self.rehearsed {
+                    *before = batches.position();
+                    documents.extend(batches.next()?);
+                }
+                Ok(Some(documents))
             }
             From::Stdin(stream) => Ok(Some(stream.next(batch)?).filter(|documents| !documents.is_empty())),
         }
@@ -74,20 +128,32 @@ impl Examples {
         if let From::Files { batches, before, .. } = &mut self.from {
             batches.seek(*before).expect("a place where it was");
         }
+        if let Some(Rehearsed { batches, before, .. }) = &mut self.rehearsed {
+            batches.seek(*before).expect("a place where it was");
+        }
     }
 
     /// The position behind the last batch.
     pub fn position(&self) -> String {
+        let rehearsed = self.rehearsed.as_ref().map_or_else(String::new, |of| format!("; {}", of.batches.position()));
         match &self.from {
-            From::Files { batches, .. } => batches.position().to_string(),
+            From::Files { batches, .. } => format!("{}{rehearsed}", batches.position()),
             From::Stdin(stream) => format!("example {}", stream.counts().examples),
         }
     }
 
     /// Goes on at a position that [`Examples::position`] gave. `None` begins at the first example.
     pub fn seek(&mut self, position: Option<&str>) -> Result<()> {
+        let (first, second) = match position.map(|both| both.split_once("; ").unwrap_or((both, ""))) {
+            Some((first, second)) => (Some(first), Some(second).filter(|text| !text.is_empty())),
+            None => (None, None),
+        };
+        let place = |text: Option<&str>| text.map_or(Ok(Position::default()), str::parse);
         if let From::Files { batches, .. } = &mut self.from {
-            batches.seek(position.map_or(Ok(Position::default()), str::parse)?)?;
+            batches.seek(place(first)?)?;
+        }
+        if let Some(Rehearsed { batches, .. }) = &mut self.rehearsed {
+            batches.seek(place(second)?)?;
         }
         Ok(())
     }
@@ -119,9 +185,10 @@ impl Examples {
 
     /// Tokens that are computed together: enough for most batches and for every example.
     pub fn rows(&self, batch: u32) -> u32 {
-        let From::Files { data, .. } = &self.from else { return self.length.max(ROWS as u32) };
+        let From::Files { data, .. } = &self.from else { return self.options.length.max(ROWS as u32) };
         let Counts { tokens, documents, examples, longest, .. } = data.counts();
-        let held = self.held.as_ref().map_or(0, |held| held.counts().longest);
+        let others = self.held.iter().chain(self.rehearsed.iter().map(|of| &of.data));
+        let held = others.map(|data| data.counts().longest).max().unwrap_or(0);
         let whole = tokens * u64::from(batch) / examples.max(1);
         let slack = whole / 4 + tokens / documents.max(1);
         u32::try_from((whole + slack).min(ROWS)).unwrap_or(u32::MAX).max(longest).max(held)
@@ -131,7 +198,8 @@ impl Examples {
     /// one document, else at most those of a batch.
     pub fn most_rows(&self, batch: u32, packing: bool) -> Option<u32> {
         let From::Files { data, .. } = &self.from else { return None };
-        let all = [Some(data), self.held.as_ref()].into_iter().flatten().map(Data::counts);
+        let rehearsed = self.rehearsed.as_ref().map(|of| &of.data);
+        let all = [Some(data), self.held.as_ref(), rehearsed].into_iter().flatten().map(Data::counts);
         let most = all.map(|Counts { documents, examples, longest, .. }| match (packing, documents == examples) {
             (false, _) => Some(longest),
             (true, true) => Some(longest.saturating_mul(batch)),
@@ -156,6 +224,10 @@ impl Examples {
             "held out".to_string(),
             self.held.as_ref().map_or_else(|| "nothing".to_string(), |held| held.digest().to_string()),
         );
+        if let Some(Rehearsed { data, share, batch, .. }) = &self.rehearsed {
+            facts.insert("batch".to_string(), batch.to_string());
+            facts.insert("rehearsal".to_string(), format!("{share} of a step, {}", data.digest()));
+        }
         facts
     }
 
@@ -178,7 +250,7 @@ impl Examples {
         let From::Files { data, .. } = &self.from else { return };
         self.say_unused();
         let Counts { cut, dropped, bad, .. } = data.counts();
-        let length = self.length;
+        let length = self.options.length;
         for (count, what) in [
             (cut, format!("longer than {length} tokens and cut (see --length)")),
             (dropped, format!("longer than {length} tokens and left out (see --length)")),
@@ -200,6 +272,9 @@ impl fmt::Display for Examples {
             }
             From::Stdin(_) => write!(f, "from stdin")?,
         }
-        self.held.as_ref().map_or(Ok(()), |held| write!(f, "; {} held out", held.len()))
+        let by_itself = if self.by_itself { " by itself (--no-auto-val learns all)" } else { "" };
+        self.held.as_ref().map_or(Ok(()), |held| write!(f, "; {} held out{by_itself}", held.len()))?;
+        let rehearsed = |Rehearsed { data, share, .. }: &Rehearsed| write!(f, "; {share} of {} rehearsed in each step", data.len());
+        self.rehearsed.as_ref().map_or(Ok(()), rehearsed)
     }
 }

@@ -1,6 +1,7 @@
 //! What a run prints: a line for some of its steps, or a JSON object for each.
 
 use super::curve;
+use super::samples::Sample;
 use crate::progress::Bar;
 use anyhow::Result;
 use indicatif::HumanDuration;
@@ -52,14 +53,18 @@ impl Report {
         self.began = Instant::now();
     }
 
-    /// A step has ended.
-    pub fn ended(&mut self, record: &Record) -> Result<()> {
+    /// A step has ended, with these answers if it was validated.
+    pub fn ended(&mut self, record: &Record, answers: &[Sample]) -> Result<()> {
         self.times.push_back((self.began.elapsed(), record.tokens));
         if self.times.len() > WINDOW {
             self.times.pop_front();
         }
         if self.json {
-            return self.object(&record.to_json());
+            let mut object = record.to_json();
+            if !answers.is_empty() {
+                object["samples"] = answers.iter().map(Sample::json).collect();
+            }
+            return self.object(&object);
         }
         let every = self.steps.map_or(10, |steps| steps.div_ceil(LINES)).max(1);
         let Record { step, loss, norm, rate, validation, ref skipped, .. } = *record;
@@ -71,7 +76,8 @@ impl Report {
             );
             let speed = self.tokens_per_second();
             let line = format!("{step:>8}  {loss:>9.4}  {norm:>9.3e}  {rate:>9.2e}  {speed:>8.0}  {held:>9}  {left}");
-            self.bar.suspend(|| writeln!(std::io::stdout(), "{}", line.trim_end()))?;
+            let answers: String = answers.iter().map(|answer| format!("\n{}", answer.lines())).collect();
+            self.bar.suspend(|| writeln!(std::io::stdout(), "{}{answers}", line.trim_end()))?;
         }
         Ok(())
     }

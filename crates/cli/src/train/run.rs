@@ -1,10 +1,13 @@
 //! The run: steps, validation, checkpoints, and what happens when it is stopped.
 
 use super::args::{Args, Base};
+use super::ending::{self, Why};
 use super::examples::Examples;
 use super::report::Report;
+use super::samples::Samples;
 use super::settings::Settings;
-use super::{curve, dry, results};
+use super::{again, curve, differs, dry, rehearse, results};
+use crate::output;
 use crate::exit::{Interrupted, line, note};
 use crate::interrupt::{self, Guard};
 use crate::steps::both_ways;
@@ -17,6 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use super::samples::Sample;
 use train::{BaseDigest, Begin, Document, Folder, Loss, Record, Restored, Step, Trainer};
 
 /// The time between checkpoints where no number of steps is asked for.
@@ -32,8 +36,12 @@ pub fn run(args: &Args) -> Result<()> {
         (_, true) => Begin::Force,
         _ => Begin::New,
     };
-    // The folder is checked before a file of examples is read, which may take long.
-    args.output.as_deref().map_or(Ok(()), |output| Folder::check(output, begin))?;
+    // Outputs are checked before a file of examples is read, which may take long.
+    if !args.dry_run {
+        args.output.as_deref().map_or(Ok(()), |output| Folder::check(output, begin))?;
+        let files = [args.grads.as_deref(), args.steps.capture.as_ref().map(|capture| &*capture.file)];
+        files.into_iter().flatten().try_for_each(output::writable)?;
+    }
     let file = args.source.model_file()?.with_base(match args.base {
         Some(Base::Nf4) => model::Base::Nf4,
         Some(Base::Nf4Dq) => model::Base::Nf4Dq,
@@ -47,6 +55,7 @@ pub fn run(args: &Args) -> Result<()> {
     start.say(args)?;
     let Some(output) = args.output.as_deref().filter(|_| !args.dry_run) else { return dry::run(args, start) };
     let mut folder = Folder::open(output, begin)?;
+    start.keep(args, &folder)?;
     for lost in 0.. {
         let saved = folder.last_saved();
         let Err(error) = Run::new(args, &mut start, &mut folder).and_then(Run::go) else { return Ok(()) };
@@ -70,20 +79,49 @@ pub struct Start {
     /// Bytes that were free before the weights were loaded, if anything tells.
     pub free: Option<u64>,
     digest: BaseDigest,
+    /// The answers of the base, as JSON lines.
+    rehearsal: Option<String>,
+}
+
+/// The answers of the base that are rehearsed: those of the folder, if a run goes on.
+fn rehearsal(args: &Args, file: &ModelFile, executor: &Executor) -> Result<Option<String>> {
+    let Some(rehearse) = args.rehearse.as_ref().filter(|_| !args.dry_run) else { return Ok(None) };
+    let kept = args.output.as_deref().filter(|_| args.resume).map(|output| output.join(rehearse::FILE));
+    if let Some(kept) = kept.filter(|kept| kept.exists()) {
+        return crate::text::file(&kept).map(Some);
+    }
+    let model = args.source.weights(file.clone(), executor.clone())?;
+    rehearse.answered(args, &model).map(Some)
 }
 
 impl Start {
     /// Checks that all fits, and loads the weights.
-    fn new(args: &Args, file: ModelFile, examples: Examples) -> Result<Self> {
+    fn new(args: &Args, file: ModelFile, mut examples: Examples) -> Result<Self> {
         let executor = open(args, &file)?;
         let checked = args.source.named(file.check(&executor))?;
-        let settings = Settings::new(args, &checked, &examples)?;
         let free = checked.available_bytes();
+        let rehearsal = rehearsal(args, &file, &executor)?;
+        rehearsal.iter().try_for_each(|lines| examples.rehearse(args, lines.clone()))?;
+        let settings = Settings::new(args, &checked, &examples)?;
         let memory = named(args, Trainer::memory_of(&checked, &settings.method, &settings.options))?;
         args.source.verify_if_asked(&file)?;
         let digest = if args.dry_run { BaseDigest::of(&file) } else { BaseDigest::begin(&file) };
         let model = args.source.weights(file, executor)?;
-        Ok(Self { model, examples, settings, memory, free, digest })
+        Ok(Self { model, examples, settings, memory, free, digest, rehearsal })
+    }
+
+    /// Keeps in the folder how the run began.
+    fn keep(&self, args: &Args, folder: &Folder) -> Result<()> {
+        let write = |name: &str, text: &str| {
+            gguf::atomic_write(folder.file(name), |out| out.write_all(text.as_bytes())).map_err(Error::new)
+        };
+        if let Some(lines) = &self.rehearsal {
+            write(rehearse::FILE, lines)?;
+        }
+        if let Some(examples) = self.examples.held_numbers() {
+            write("held-out.json", &json!({ "seed": args.seed, "examples": examples }).to_string())?;
+        }
+        again::keep(&args.words, self.settings.ending.warmup, folder.path())
     }
 
     /// Loads the weights onto a device that is opened again.
@@ -136,33 +174,40 @@ struct Run<'a> {
     cancel: Arc<AtomicBool>,
     guard: Guard,
     saved: Instant,
+    samples: Option<Samples>,
 }
 
 impl<'a> Run<'a> {
     fn new(args: &'a Args, start: &'a mut Start, folder: &'a mut Folder) -> Result<Self> {
-        let Settings { method, options, facts, steps } = &start.settings;
+        let Settings { method, options, facts, ending } = &start.settings;
         let trainer = named(args, Trainer::new(&start.model, method.clone(), options))?;
         let mut trainer = trainer.with_digest(start.digest.clone());
-        let restored = folder.resume(&mut trainer, facts)?;
+        let restored = folder.resume(&mut trainer, facts).map_err(|error| differs::told(args, error))?;
         start.examples.seek(restored.as_ref().map(|restored| &*restored.position))?;
         if let Some(Restored { is_sampled, .. }) = restored {
             say_restored(args, trainer.tally().steps, is_sampled);
         }
-        let report = Report::new(args.json, *steps)?;
+        let checkpoint = 4 * 3 * trainer.elements();
+        output::room(folder.path(), 2 * (results::bytes(args, &trainer) + checkpoint), "two adapters and two checkpoints")?;
+        let report = Report::new(args.json, ending.steps)?;
+        let samples = samples(args, start);
         let cancel = Arc::new(AtomicBool::new(false));
         let guard = interrupt::stops(Arc::clone(&cancel));
-        Ok(Self { args, start, folder, trainer, report, cancel, guard, saved: Instant::now() })
+        Ok(Self { args, start, folder, trainer, report, cancel, guard, saved: Instant::now(), samples })
     }
 
     fn go(mut self) -> Result<()> {
-        while self.start.settings.steps.is_none_or(|steps| self.trainer.tally().steps < steps) {
+        let why = loop {
+            if let Some(why) = self.start.settings.ending.reached(self.folder.records()) {
+                break why;
+            }
             let before = self.trainer.tally().steps;
             let batch = match self.start.examples.next(self.args.batch) {
                 Ok(Some(batch)) => batch,
                 Ok(None) if before == 0 => {
                     return Err(Error::msg("stdin: no example; is the program before the pipe right?"));
                 }
-                Ok(None) => break,
+                Ok(None) => break Why::Steps,
                 Err(error) => return Err(self.failed(error)),
             };
             let result = self.step(&batch);
@@ -174,8 +219,11 @@ impl<'a> Run<'a> {
                 Err(error) if !is_cancelled(&error) => return Err(self.failed(error)),
                 _ => return self.stopped(),
             }
-        }
-        self.finished()
+            if let Some((first, last)) = ending::risen(self.folder.records()) {
+                return Err(Error::msg(risen(&self.start.settings, first, last)));
+            }
+        };
+        self.finished(why)
     }
 
     /// A step, its validation and its checkpoint.
@@ -192,13 +240,14 @@ impl<'a> Run<'a> {
         let Step { number: step, ref loss, norm, rate, ref skipped } = step;
         self.side_results(is_first, step, loss)?;
         let record = Record { step, loss: loss.loss, norm, rate, tokens, validation, skipped: skipped.clone() };
-        self.report.ended(&record)?;
+        let answers = if validation.is_some() { self.validated(validation)? } else { vec![] };
+        self.report.ended(&record, &answers)?;
         self.folder.log(record)?;
         let due = match self.args.save_every {
             Some(every) => step.is_multiple_of(every),
             None => self.saved.elapsed() >= SAVE_EVERY,
         };
-        if due && Some(step) != self.start.settings.steps {
+        if due && Some(step) != self.start.settings.ending.steps {
             // A full disk may have room again at the next checkpoint.
             if let Err(error) = self.save() {
                 self.report
@@ -222,8 +271,28 @@ impl<'a> Run<'a> {
     }
 
     fn is_validated(&self, step: u64) -> bool {
-        let every = self.start.settings.steps.map_or(100, |steps| steps.div_ceil(VALIDATIONS));
-        step.is_multiple_of(every) || Some(step) == self.start.settings.steps
+        let steps = self.start.settings.ending.steps;
+        step.is_multiple_of(steps.map_or(100, |steps| steps.div_ceil(VALIDATIONS))) || Some(step) == steps
+    }
+
+    /// Writes the results of a validated step, and those of the best step; returns sample answers.
+    fn validated(&mut self, loss: Option<f64>) -> Result<Vec<Sample>> {
+        let best = ending::best(self.folder.records()).and_then(|record| record.validation);
+        let last = self.folder.last()?;
+        named(self.args, results::save(self.args, &self.trainer, &last))?;
+        if loss.is_some_and(|loss| best.is_none_or(|best| loss < best)) {
+            named(self.args, results::save(self.args, &self.trainer, self.folder.path()))?;
+        }
+        let Some(samples) = &mut self.samples else { return Ok(vec![]) };
+        match samples.answers(&last, &self.cancel) {
+            Ok(answers) => Ok(answers),
+            // The run does not need them.
+            Err(error) => {
+                self.report.bar().suspend(|| note(&format!("no more sample answers: {}", line(&error))));
+                self.samples = None;
+                Ok(vec![])
+            }
+        }
     }
 
     /// The loss of the held-out examples, if there are any: the mean that the steps have, over all
@@ -264,10 +333,13 @@ impl<'a> Run<'a> {
 
     /// Ctrl-C: the step in progress is left out, and the run can go on.
     fn stopped(mut self) -> Result<()> {
-        let saved = self.save().and_then(|()| self.results());
+        let saved = self.results().and_then(|results| self.save().map(|()| results));
         self.report.curve(self.folder.records())?;
         let results = saved.context("the run was stopped, but its state cannot be written")?;
-        let again = if self.args.streams() { "" } else { "; the same command with --resume goes on" };
+        let again = match self.args.streams() {
+            true => String::new(),
+            false => format!("; weft train --resume -o {} goes on", self.folder.path().display()),
+        };
         note(&format!("stopped after step {}; so far: {results}{again}", self.trainer.tally().steps));
         Err(Interrupted.into())
     }
@@ -277,29 +349,44 @@ impl<'a> Run<'a> {
         if self.start.model.executor().is_lost() || self.trainer.tally().steps == 0 {
             return error;
         }
-        let said = match self.save().and_then(|()| self.results()) {
+        let said = match self.results().and_then(|results| self.save().map(|()| results)) {
             Ok(results) => format!("the state after step {} is saved: {results}", self.trainer.tally().steps),
             Err(failed) => format!("and the state cannot be written: {}", line(&failed)),
         };
         Error::msg(format!("{}; {said}", line(&error)))
     }
 
-    fn finished(mut self) -> Result<()> {
+    fn finished(mut self, why: Why) -> Result<()> {
         if self.args.streams() {
             self.start.examples.say_unused();
         }
-        let saved = self.save();
+        // The adapter comes first: it is what the run is for.
         let results = self.results();
+        let saved = self.save();
         self.report.curve(self.folder.records())?;
-        let results = saved.and(results)?;
+        let results = results.and_then(|results| saved.map(|()| results))?;
         let tally = self.trainer.tally();
+        let best = ending::best(self.folder.records());
         if self.args.json {
-            return self
-                .report
-                .object(&json!({ "done": true, "steps": tally.steps, "skipped": tally.skipped, "result": results }));
+            let ended = match why {
+                Why::Steps => "steps",
+                Why::Patience { .. } => "patience",
+                Why::Flat => "flat",
+            };
+            let last = best.map(|_| self.folder.last()).transpose()?.map(|last| last.display().to_string());
+            return self.report.object(&json!({
+                "done": true, "steps": tally.steps, "skipped": tally.skipped, "ended": ended,
+                "best_step": best.map(|record| record.step), "best_validation": best.and_then(|record| record.validation),
+                "output": self.folder.path().display().to_string(), "last": last,
+            }));
         }
         let skipped = if tally.skipped > 0 { format!(", {} of them skipped", tally.skipped) } else { String::new() };
-        Ok(writeln!(std::io::stdout(), "{} steps{skipped}; {results}", tally.steps)?)
+        let ended = match why {
+            Why::Steps => String::new(),
+            Why::Patience { best } => format!("; the validation got no better after step {best}"),
+            Why::Flat => "; the loss is flat (--epochs learns longer)".to_string(),
+        };
+        Ok(writeln!(std::io::stdout(), "{} steps{skipped}{ended}; {results}", tally.steps)?)
     }
 
     /// Writes the adapter or the model, and the curve. Returns how to use them.
@@ -307,8 +394,40 @@ impl<'a> Run<'a> {
         if let Some(svg) = curve::svg(self.folder.records()) {
             gguf::atomic_write(self.folder.file("loss.svg"), |out| out.write_all(svg.as_bytes()))?;
         }
-        named(self.args, results::save(self.args, self.start.model.weights(), &self.trainer, self.folder))
+        let (args, best) = (self.args, ending::best(self.folder.records()).map(|record| record.step));
+        if best.is_none_or(|best| best == self.trainer.tally().steps) {
+            named(args, results::save(args, &self.trainer, self.folder.path()))?;
+        }
+        let last = match best {
+            Some(best) => {
+                let last = self.folder.last()?;
+                named(args, results::save(args, &self.trainer, &last))?;
+                format!("; it is that of step {best}, the best one by validation ({} is the last one)", last.display())
+            }
+            None => String::new(),
+        };
+        let usage = named(args, results::usage(args, self.start.model.weights(), &self.trainer, self.folder))?;
+        Ok(format!("{usage}{last}"))
     }
+}
+
+/// Held-out prompts, where there are any and low-rank factors are trained.
+fn samples(args: &Args, start: &Start) -> Option<Samples> {
+    if args.samples == 0 || args.full || !start.examples.holds_out() {
+        return None;
+    }
+    let samples = Samples::new(args, &start.model, &start.examples);
+    samples.map_err(|error| note(&format!("no sample answers: {}", line(&error)))).ok()
+}
+
+/// Why a run is given up whose loss stays far above the first one.
+fn risen(settings: &Settings, first: f64, last: f64) -> String {
+    let rate = settings.options.rate.peak;
+    format!(
+        "the loss rose from {first:.2} to {last:.2}: the rate of {rate:e} is too large, and the run is given up; try \
+         --lr {:e}, or leave --lr out",
+        rate / 10.0
+    )
 }
 
 /// Says where a run goes on.

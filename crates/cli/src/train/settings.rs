@@ -1,6 +1,7 @@
 //! From the flags to the options of a trainer, with defaults that depend on the model and the data.
 
 use super::args::{Args, Betas, Mean};
+use super::ending::Ending;
 use super::examples::Examples;
 use anyhow::Result;
 use kernels::Weights;
@@ -11,8 +12,8 @@ use train::{Facts, Full, Method, Normalize, Rate, Schedule, TrainerOptions};
 pub struct Settings {
     pub method: Method,
     pub options: TrainerOptions,
-    /// The number of steps; `None` if only the end of stdin tells it.
-    pub steps: Option<u64>,
+    /// When the run ends.
+    pub ending: Ending,
     /// What must be the same when the run goes on, besides what the trainer knows itself.
     pub facts: Facts,
 }
@@ -52,12 +53,16 @@ impl Settings {
         let clip = (args.clip > 0.0).then_some(f64::from(args.clip));
         let options = TrainerOptions::default().gradients(gradients).rate(rate).adamw(adamw).clip(clip).seed(args.seed);
         let options = options.validation(examples.holds_out());
-        Ok(Self { method, options, steps, facts: examples.facts() })
+        let is_free = args.epochs.is_none() && args.number.is_none();
+        let patience = args.patience.unwrap_or(if is_free { PATIENCE } else { 0 });
+        let flat = if examples.holds_out() || patience == 0 { None } else { examples.batches() };
+        let ending = Ending { steps, patience, flat, warmup: rate.warmup };
+        Ok(Self { method, options, ending, facts: examples.facts() })
     }
 
     /// What a warmup that is longer than the run makes of the rate.
     pub fn warmup_note(&self) -> Option<String> {
-        let (steps, warmup) = (self.steps?, self.options.rate.warmup);
+        let (steps, warmup) = (self.ending.steps?, self.options.rate.warmup);
         let reached = self.options.rate.at(steps - 1);
         (warmup > steps).then(|| {
             format!(
@@ -77,9 +82,16 @@ impl Settings {
             Method::Full(Full { fresh: None, .. }) => "all weights".to_string(),
             Method::Full(_) => "all weights, from random ones".to_string(),
         };
-        let steps = self
-            .steps
-            .map_or_else(|| "until stdin ends".to_string(), |steps| format!("{steps} of {} examples", args.batch));
+        let Ending { steps, patience, flat, .. } = &self.ending;
+        let earlier = match (flat, patience) {
+            (Some(_), _) => ", fewer if the loss is flat before",
+            (None, 1..) if self.options.validation => ", fewer if the validation gets no better",
+            _ => "",
+        };
+        let steps = steps.map_or_else(
+            || "until stdin ends".to_string(),
+            |steps| format!("{steps} of {} examples{earlier}", args.batch),
+        );
         let warmup = if rate.warmup > 0 { format!(" after {} steps of warmup", rate.warmup) } else { String::new() };
         vec![
             ["trained".to_string(), what],
@@ -94,12 +106,18 @@ const EPOCHS: u64 = 3;
 const MOST_EPOCHS: u64 = 30;
 const STEPS: u64 = 100;
 
+/// Validations without a better loss after which a run ends.
+const PATIENCE: u32 = 3;
+
 /// The usual rate: small models and factors take larger ones. 2e-4 for factors and 2e-5 for weights
-/// are what most published recipes have for models of a billion weights and more.
+/// are what most published recipes have for models of a billion weights and more. The rate of
+/// factors in models as small as the default model is the one with which it learns twenty facts and
+/// forgets little (docs/training.md).
 fn usual_rate(args: &Args, weights: &Weights) -> f64 {
     let elements: f64 = weights.iter().map(|(_, weight)| f64::from(weight.rows) * f64::from(weight.cols)).sum();
     let larger = match elements {
-        0.0..3e7 => 20.0,
+        0.0..3e7 if args.full => 20.0,
+        0.0..3e7 => 10.0,
         3e7..3e8 => 5.0,
         _ => 1.0,
     };

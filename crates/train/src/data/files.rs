@@ -172,6 +172,16 @@ impl Data {
         self.part.len()
     }
 
+    /// The number of its n-th example among those of all files, from 0.
+    ///
+    /// # Panics
+    /// If `n` is not below [`Data::len`].
+    #[must_use]
+    pub fn number(&self, n: u64) -> u64 {
+        assert!(n < self.len(), "example {n} of {}", self.len());
+        self.part.example(n)
+    }
+
     /// The documents of the n-th example; at least one.
     ///
     /// # Errors
