@@ -89,6 +89,7 @@ const HELP: &str = "a newer driver may help; until then use --device cpu, or try
                     --without coop or --without subgroups and use the same flag; send the developers the file of --report";
 
 pub fn run(args: &Args) -> Result<()> {
+    args.report.as_deref().map_or(Ok(()), crate::output::writable)?;
     if args.quick || args.all || args.tokens.is_some() {
         return quick::run(args);
     }

@@ -1,21 +1,23 @@
 //! `weft gradients`: loss and gradients of a batch, for comparing implementations.
 
 use crate::args::Source;
-use crate::exit::{Interrupted, note};
+use crate::exit::{Interrupted, note, usage};
 use crate::factors::Factors;
 use crate::interrupt;
+use crate::output;
 use crate::progress::Bar;
 use crate::steps::{Steps, both_ways};
-use anyhow::{Context, Result, anyhow};
+use crate::train::{LENGTH, Learnt};
+use anyhow::{Result, anyhow};
 use clap::ValueHint;
-use kernels::{Progress, Watch};
-use model::{KvType, SessionOptions};
+use kernels::{Executor, Progress, Watch};
+use model::{KvType, ModelFile, SessionOptions};
 use serde_json::json;
-use std::io::{BufRead, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufReader, Write, stdin};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use train::{Document, Gradients, Loss, Memory, Method, Parameter};
+use train::{Data, DataOptions, Document, Gradients, Loss, Memory, Method, Parameter, Stream, Texts};
 
 /// Write the gradients of a batch by the factors of an adapter, for comparing implementations
 ///
@@ -31,16 +33,26 @@ use train::{Document, Gradients, Loss, Memory, Method, Parameter};
   weft gradients model.gguf --data facts.jsonl -o g.safetensors --capture layer_out:h.safetensors
   weft gradients model.gguf --data facts.jsonl -o g.safetensors --json | jq .loss
 
-A line of --data is an object: {\"ids\": [1, 2, 3], \"targets\": [-100, 3, 4], \"weights\": [0, 1, 1]}.
-targets[i] is the id that should follow ids[i]; -100 asks for no loss. Without targets, each target
-is the following id. weights are optional.")]
+--data is what `weft train` reads: prompts and completions, conversations, texts, or ids, such as
+{\"ids\": [1, 2, 3], \"targets\": [-100, 3, 4], \"weights\": [0, 1, 1]}: targets[i] is the id that should
+follow ids[i], and -100 asks for no loss. Without targets, each target is the following id. weights
+are optional.")]
 pub struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Examples, one JSON object a line; `-` for stdin
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    data: PathBuf,
+    /// Examples, as `weft train` reads them; may be given several times; `-` for stdin
+    #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    data: Vec<PathBuf>,
+
+    /// Most tokens of an example; the tokens behind them are cut off [default: the model's context
+    /// length, 2048 at most]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(2..=1 << 20))]
+    length: Option<u32>,
+
+    /// What is learnt of prompts and chats
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "completions")]
+    loss: Learnt,
 
     /// File to write the gradients to, as safetensors
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
@@ -53,7 +65,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Lines of --data that make the batch
+    /// The first examples of --data that make the batch
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
 
@@ -67,15 +79,12 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let files = [Some(&args.output), args.steps.capture.as_ref().map(|capture| &capture.file)];
-    if let Some(folder) = files.into_iter().flatten().find(|path| path.is_dir()) {
-        return Err(anyhow!("{} is a directory; name a file", folder.display()));
-    }
-    let documents = documents(args)?;
+    files.into_iter().flatten().try_for_each(|path| output::writable(path))?;
+    let file = args.source.model_file()?;
+    let documents = documents(args, &file)?;
     let longest = documents.iter().map(|document| document.ids.len() as u32).max().unwrap_or(0);
     let all: usize = documents.iter().map(|document| document.ids.len()).sum();
     let rows = args.steps.micro.unwrap_or_else(|| longest.max(1024).min(u32::try_from(all).unwrap_or(u32::MAX)));
-
-    let file = args.source.model_file()?;
     let session = SessionOptions::default().context(1).kv(KvType::F32);
     let executor = args.source.located(args.steps.device.open(&file, &session))?;
     let checked = args.source.named(file.check(&executor))?;
@@ -96,17 +105,27 @@ pub fn run(args: &Args) -> Result<()> {
     report(args, &loss, &by, gradients.memory(), all, model.executor().name())
 }
 
-fn documents(args: &Args) -> Result<Vec<Document>> {
-    let name = args.data.display().to_string();
-    let mut from: Box<dyn BufRead> = match args.data == Path::new("-") {
-        true => Box::new(std::io::stdin().lock()),
-        false => Box::new(std::io::BufReader::new(
-            std::fs::File::open(&args.data).with_context(|| format!("cannot read {name}"))?,
-        )),
-    };
-    let documents = train::read_documents(&name, &mut *from, args.batch as usize)?;
+/// The documents of the first examples.
+fn documents(args: &Args, file: &ModelFile) -> Result<Vec<Document>> {
+    let context = args.source.named(file.check(&Executor::Cpu))?.summary().context_length;
+    let length = args.length.unwrap_or(context.min(LENGTH));
+    let options = DataOptions::default().length(length).learn(args.loss.into());
+    let texts = Texts::from(file);
+    let mut documents = vec![];
+    if args.data.iter().any(|file| file.as_os_str() == "-") {
+        if args.data.len() > 1 {
+            return Err(usage("--data - is one source; give no other file"));
+        }
+        documents = Stream::new("stdin", Box::new(BufReader::new(stdin())), texts, &options).next(args.batch)?;
+    } else {
+        let bar = Bar::bytes("checking the examples");
+        let data = Data::open(&args.data, texts, &options, &|done, total| bar.set(done, total))?;
+        for n in 0..data.len().min(args.batch.into()) {
+            documents.extend(data.documents(n)?);
+        }
+    }
     if documents.is_empty() {
-        return Err(anyhow!("{name} has no examples; a line is an object such as {{\"ids\": [1, 2, 3]}}"));
+        return Err(anyhow!("stdin has no examples; a line is an object such as {{\"ids\": [1, 2, 3]}}"));
     }
     Ok(documents)
 }

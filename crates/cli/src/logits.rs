@@ -4,9 +4,10 @@ use crate::args::{Kv, Place, Source};
 use crate::exit::{Interrupted, usage};
 use crate::lora::Adapters;
 use crate::open;
+use crate::output;
 use crate::progress::Bar;
 use crate::{interrupt, npy};
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::ValueHint;
 use gguf::atomic_write;
 use kernels::Precision;
@@ -58,8 +59,8 @@ pub fn run(args: &Args) -> Result<()> {
     if to_stdout && io::stdout().is_terminal() {
         return Err(usage("the array is binary and not printed to a terminal; name a file with --output"));
     }
-    if args.output.is_dir() {
-        return Err(anyhow!("{} is a directory; name a file", args.output.display()));
+    if !to_stdout {
+        output::writable(&args.output)?;
     }
     let file = args.source.model_file()?;
     let options = args.place.session_or(Some(tokens.len() as u32), Precision::F32, Kv::F32).chunk(args.chunk);

@@ -4,6 +4,7 @@ use crate::args::{Mapping, Source};
 use crate::exit::{Interrupted, note};
 use crate::interrupt;
 use crate::lora::{self, Adapters};
+use crate::output;
 use crate::progress::Bar;
 use anyhow::Result;
 use clap::ValueHint;
@@ -86,6 +87,7 @@ impl Type {
 }
 
 pub fn run(args: &Args) -> Result<()> {
+    output::writable(&args.output)?;
     let source = Source { model: Some(args.base.clone()), mapping: args.mapping, verify: false };
     let file = source.model_file()?;
     source.say_notes_of_base(&file)?;

@@ -37,6 +37,13 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     if text.contains(harmful) { Cow::Owned(text.replace(harmful, "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
+/// A path as a word of a shell.
+pub fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,\\".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
 /// Parses integers separated by commas, spaces or line breaks, with or without the brackets of a
 /// JSON array.
 pub fn ids(list: &str) -> Result<Vec<u32>> {
@@ -60,6 +67,12 @@ mod tests {
         assert!(ids("[]").unwrap().is_empty());
         assert!(ids("1,-2").unwrap_err().is::<crate::exit::Usage>());
         assert!(ids("4294967296").is_err());
+    }
+
+    #[test]
+    fn a_path_in_a_command_is_one_word() {
+        let words = ["a/b-1.gguf", "my facts", "it's"].map(|text| quoted(Path::new(text)));
+        assert_eq!(words, ["a/b-1.gguf", "'my facts'", "'it'\\''s'"]);
     }
 
     #[test]

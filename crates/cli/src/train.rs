@@ -16,8 +16,9 @@ mod settings;
 
 use crate::exit::usage;
 use anyhow::Result;
-pub use args::Args;
 use args::Held;
+pub use args::{Args, Learnt};
+pub use examples::LENGTH;
 
 pub fn run(args: &Args) -> Result<()> {
     if args.streams() {

@@ -2,7 +2,6 @@
 
 mod batches;
 mod bytes;
-mod documents;
 mod example;
 mod files;
 mod gzip;
@@ -25,7 +24,6 @@ mod text;
 mod texts;
 
 pub use batches::{Batches, Position};
-pub use documents::read_documents;
 pub use example::Piece;
 pub use files::Data;
 pub use options::{Counts, DataOptions, Learn, Longer};

@@ -48,6 +48,9 @@ const RESULTS: [&str; 9] = [
     "rehearsal.jsonl",
 ];
 
+/// Files that say how a run began, and hold nothing of it.
+const BEGUN: [&str; 3] = ["run.json", "held-out.json", "rehearsal.jsonl"];
+
 /// The folder of the results of the last step.
 const LAST: &str = "last";
 
@@ -134,7 +137,8 @@ impl Folder {
     /// [`Error::Folder`] if it cannot be made.
     pub fn last(&self) -> Result<PathBuf, Error> {
         let last = self.path.join(LAST);
-        let made = fs::create_dir_all(&last).map_err(|error| FolderError::Io { action: "its folder last cannot be made", error });
+        let made = fs::create_dir_all(&last)
+            .map_err(|error| FolderError::Io { action: "its folder last cannot be made", error });
         made.map_err(|reason| Error::Folder { folder: self.path.clone(), reason })?;
         Ok(last)
     }
@@ -222,7 +226,8 @@ impl Folder {
 
 /// Refuses a folder that holds a run, if `begin` is new.
 fn refuse(held: &[PathBuf], begin: Begin) -> Result<(), FolderError> {
-    let ([first, rest @ ..], Begin::New) = (held, begin) else { return Ok(()) };
+    let held: Vec<&PathBuf> = held.iter().filter(|file| !BEGUN.contains(&&*name(file))).collect();
+    let ([first, rest @ ..], Begin::New) = (&held[..], begin) else { return Ok(()) };
     let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
     Err(FolderError::HoldsRun { files: format!("{}{more}", name(first)) })
 }

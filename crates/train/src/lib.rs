@@ -62,9 +62,7 @@ pub use {kernels, model};
 pub use adapter::{PeftOptions, save_gguf, save_peft};
 pub use batch::{Document, NO_TARGET};
 pub use checkpoint::{BaseDigest, CheckpointError, Difference, Facts, Restored};
-pub use data::{
-    Batches, Counts, Data, DataOptions, Learn, Longer, Order, Piece, Position, Stream, Texts, read_documents,
-};
+pub use data::{Batches, Counts, Data, DataOptions, Learn, Longer, Order, Piece, Position, Stream, Texts};
 pub use error::{Error, FolderError};
 #[cfg(not(target_arch = "wasm32"))]
 pub use files::{save_captures, save_parameters};

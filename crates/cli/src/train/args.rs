@@ -1,9 +1,9 @@
 //! The arguments of `weft train`.
 
+use super::rehearse::Rehearse;
 use crate::args::{Source, Threads, number};
 use crate::factors::Factors;
 use crate::steps::Steps;
-use super::rehearse::Rehearse;
 use clap::{ValueEnum, ValueHint};
 use gguf::GgmlType;
 use std::path::PathBuf;
@@ -281,6 +281,15 @@ pub enum Longer {
 pub enum Learnt {
     Completions,
     All,
+}
+
+impl From<Learnt> for train::Learn {
+    fn from(learnt: Learnt) -> Self {
+        match learnt {
+            Learnt::Completions => Self::Completions,
+            Learnt::All => Self::All,
+        }
+    }
 }
 
 /// What `--mean` takes.

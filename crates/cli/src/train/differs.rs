@@ -1,13 +1,29 @@
 //! Why a run cannot go on, in the words of its flags.
 
 use super::args::Args;
+use crate::text::quoted;
 use anyhow::{Error, anyhow};
 use train::{CheckpointError, Difference};
 
 /// Facts of a checkpoint whose flag has the same name.
 const FLAGS: [&str; 17] = [
-    "lr", "schedule", "warmup", "betas", "eps", "decay", "clip", "seed", "micro", "mean", "precision", "rank", "targets",
-    "alpha", "dropout", "base", "batch",
+    "lr",
+    "schedule",
+    "warmup",
+    "betas",
+    "eps",
+    "decay",
+    "clip",
+    "seed",
+    "micro",
+    "mean",
+    "precision",
+    "rank",
+    "targets",
+    "alpha",
+    "dropout",
+    "base",
+    "batch",
 ];
 
 /// An error of the folder as it is, but the refusal of a checkpoint with other settings in the words
@@ -57,10 +73,10 @@ fn sentence(args: &Args, Difference { what, kept, now }: &Difference) -> String 
 
 /// The command that learns more from where a run has ended.
 fn new_run(args: &Args) -> String {
-    let quoted = |path: &std::path::Path| path.display().to_string();
     let model = args.source.model.as_deref().map_or_else(String::new, |model| format!("{} ", quoted(model)));
     let data = args.data.iter().map(|file| format!("--data {} ", quoted(file))).collect::<String>();
-    let output = args.output.as_deref().map_or_else(String::new, quoted);
+    let output = args.output.as_deref().map_or_else(String::new, |output| output.display().to_string());
+    let [init, output] = [output.clone(), format!("{output}-2")].map(|path| quoted(std::path::Path::new(&path)));
     let length = match (args.epochs, args.number) {
         (Some(epochs), _) => format!(" --epochs {epochs}"),
         (_, Some(steps)) => format!(" --steps {steps}"),
@@ -68,6 +84,6 @@ fn new_run(args: &Args) -> String {
     };
     format!(
         "its rate has fallen to the end already, and only --schedule constant can be made longer; a new run from its \
-         adapter: weft train {model}{data}--init {output} -o {output}-2{length}"
+         adapter: weft train {model}{data}--init {init} -o {output}{length}"
     )
 }

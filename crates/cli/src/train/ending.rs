@@ -88,7 +88,8 @@ mod tests {
 
     fn records(losses: &[f64], validated: &[(u64, f64)]) -> Vec<Record> {
         let held = |step| validated.iter().find(|(at, _)| *at == step).map(|(_, loss)| *loss);
-        let record = |(step, loss): (u64, &f64)| Record { step, loss: *loss, validation: held(step), ..Record::default() };
+        let record =
+            |(step, loss): (u64, &f64)| Record { step, loss: *loss, validation: held(step), ..Record::default() };
         (1..).zip(losses).map(record).collect()
     }
 

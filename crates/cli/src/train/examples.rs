@@ -1,6 +1,6 @@
 //! The examples of a run: from files, by an index, or from stdin.
 
-use super::args::{Args, Held, Learnt, Longer};
+use super::args::{Args, Held, Longer};
 use crate::exit::{note, usage};
 use crate::progress::Bar;
 use anyhow::Result;
@@ -8,10 +8,10 @@ use kernels::Executor;
 use model::ModelFile;
 use std::fmt;
 use std::io::{BufReader, stdin};
-use train::{Batches, Counts, Data, DataOptions, Document, Facts, Learn, Piece, Position, Stream, Texts};
+use train::{Batches, Counts, Data, DataOptions, Document, Facts, Piece, Position, Stream, Texts};
 
 /// Most tokens of an example, if the model's context is longer.
-const LENGTH: u32 = 2048;
+pub const LENGTH: u32 = 2048;
 /// Tokens that are computed together, if batches have as many.
 const ROWS: u64 = 1024;
 
@@ -50,9 +50,9 @@ impl Examples {
     pub fn open(args: &Args, file: &ModelFile) -> Result<Self> {
         let context = args.source.named(file.check(&Executor::Cpu))?.summary().context_length;
         let length = args.length.unwrap_or(context.min(LENGTH));
-        let learn = if args.loss == Learnt::All { Learn::All } else { Learn::Completions };
         let longer = if args.longer == Longer::Drop { train::Longer::Drop } else { train::Longer::Cut };
-        let options = DataOptions::default().length(length).longer(longer).learn(learn).skip_bad(args.skip_bad);
+        let options =
+            DataOptions::default().length(length).longer(longer).learn(args.loss.into()).skip_bad(args.skip_bad);
         let texts = Texts::from(file);
         let read = |files: &[std::path::PathBuf]| -> Result<Data> {
             let bar = Bar::bytes("checking the examples");
@@ -274,7 +274,8 @@ impl fmt::Display for Examples {
         }
         let by_itself = if self.by_itself { " by itself (--no-auto-val learns all)" } else { "" };
         self.held.as_ref().map_or(Ok(()), |held| write!(f, "; {} held out{by_itself}", held.len()))?;
-        let rehearsed = |Rehearsed { data, share, .. }: &Rehearsed| write!(f, "; {share} of {} rehearsed in each step", data.len());
+        let rehearsed =
+            |Rehearsed { data, share, .. }: &Rehearsed| write!(f, "; {share} of {} rehearsed in each step", data.len());
         self.rehearsed.as_ref().map_or(Ok(()), rehearsed)
     }
 }

@@ -54,7 +54,8 @@ impl Rehearse {
         let (text, name) = (crate::text::file(&self.file)?, self.file.display());
         let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
         let read = |(n, line): (usize, &str)| {
-            messages(line).ok_or_else(|| anyhow!("{name}: line {n} has no prompt: it is a text, or has prompt or messages"))
+            messages(line)
+                .ok_or_else(|| anyhow!("{name}: line {n} has no prompt: it is a text, or has prompt or messages"))
         };
         let prompts: Vec<_> = lines.take(PROMPTS + 1).map(read).collect::<Result<_>>()?;
         match prompts.len() {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
-use terminal_size::{Width, terminal_size};
+use terminal_size::{Height, Width, terminal_size};
 use train::Record;
 
 /// Steps whose time tells the speed.
@@ -110,8 +110,8 @@ impl Report {
             return Ok(());
         }
         let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let columns = terminal_size().map_or(80, |(Width(columns), _)| usize::from(columns)).clamp(40, 100);
-        if let Some(lines) = curve::lines(records, columns, color) {
+        let size = terminal_size().map_or([80, 24], |(Width(columns), Height(rows))| [columns, rows].map(usize::from));
+        if let Some(lines) = curve::lines(records, size, color) {
             writeln!(out, "\n{lines}")?;
         }
         Ok(())

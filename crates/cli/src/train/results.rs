@@ -2,6 +2,7 @@
 
 use super::args::Args;
 use crate::merge::say_fallbacks;
+use crate::text::quoted;
 use kernels::Weights;
 use std::path::Path;
 use train::{Error, Folder, Trainer};
@@ -31,16 +32,24 @@ pub fn bytes(args: &Args, trainer: &Trainer) -> u64 {
 pub fn usage(args: &Args, weights: &Weights, trainer: &Trainer, folder: &Folder) -> Result<String, Error> {
     let (model, output) = (args.source.model.as_ref(), folder.path().display());
     if args.full {
-        return Ok(format!("the model is in {output}; try: weft run {}", folder.file("model.gguf").display()));
+        return Ok(format!("the model is in {output}; try: weft run {}", quoted(&folder.file("model.gguf"))));
+    }
+    let merge = match merges(args, weights, trainer)? {
+        true => "; for llama.cpp, merge it (weft merge): the model's embedding is also its output matrix",
+        false => "",
+    };
+    let model = model.map_or_else(String::new, |path| format!("{} ", quoted(path)));
+    Ok(format!("the adapter is in {output}; try: weft run {model}--lora {}{merge}", quoted(folder.path())))
+}
+
+/// Whether llama.cpp takes the adapter only if it is merged into the model.
+pub fn merges(args: &Args, weights: &Weights, trainer: &Trainer) -> Result<bool, Error> {
+    if args.full {
+        return Ok(false);
     }
     // llama.cpp finds factors by the name of a tensor. A table with two uses has one name, so
     // llama.cpp takes the factors of one use for the other use, too.
     let is_end = |name: &str| ["token_embd.weight", "output.weight"].contains(&name);
     let tied = weights.iter().all(|(name, _)| name != "output.weight");
-    let merge = match tied && trainer.factors()?.iter().any(|pair| is_end(&pair.target)) {
-        true => "; for llama.cpp, merge it (weft merge): the model's embedding is also its output matrix",
-        false => "",
-    };
-    let model = model.map_or_else(String::new, |path| format!("{} ", path.display()));
-    Ok(format!("the adapter is in {output}; try: weft run {model}--lora {output}{merge}"))
+    Ok(tied && trainer.factors()?.iter().any(|pair| is_end(&pair.target)))
 }

@@ -4,13 +4,15 @@ use super::args::{Args, Base};
 use super::ending::{self, Why};
 use super::examples::Examples;
 use super::report::Report;
+use super::samples::Sample;
 use super::samples::Samples;
 use super::settings::Settings;
 use super::{again, curve, differs, dry, rehearse, results};
-use crate::output;
 use crate::exit::{Interrupted, line, note};
 use crate::interrupt::{self, Guard};
+use crate::output;
 use crate::steps::both_ways;
+use crate::text::quoted;
 use anyhow::{Context, Error, Result};
 use kernels::{Executor, Progress, Watch};
 use model::{KvType, Model, ModelFile, SessionOptions};
@@ -20,7 +22,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use super::samples::Sample;
 use train::{BaseDigest, Begin, Document, Folder, Loss, Record, Restored, Step, Trainer};
 
 /// The time between checkpoints where no number of steps is asked for.
@@ -188,7 +189,11 @@ impl<'a> Run<'a> {
             say_restored(args, trainer.tally().steps, is_sampled);
         }
         let checkpoint = 4 * 3 * trainer.elements();
-        output::room(folder.path(), 2 * (results::bytes(args, &trainer) + checkpoint), "two adapters and two checkpoints")?;
+        output::room(
+            folder.path(),
+            2 * (results::bytes(args, &trainer) + checkpoint),
+            "two adapters and two checkpoints",
+        )?;
         let report = Report::new(args.json, ending.steps)?;
         let samples = samples(args, start);
         let cancel = Arc::new(AtomicBool::new(false));
@@ -338,7 +343,7 @@ impl<'a> Run<'a> {
         let results = saved.context("the run was stopped, but its state cannot be written")?;
         let again = match self.args.streams() {
             true => String::new(),
-            false => format!("; weft train --resume -o {} goes on", self.folder.path().display()),
+            false => format!("; weft train --resume -o {} goes on", quoted(self.folder.path())),
         };
         note(&format!("stopped after step {}; so far: {results}{again}", self.trainer.tally().steps));
         Err(Interrupted.into())
@@ -348,6 +353,14 @@ impl<'a> Run<'a> {
     fn failed(&mut self, error: Error) -> Error {
         if self.start.model.executor().is_lost() || self.trainer.tally().steps == 0 {
             return error;
+        }
+        if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(train::Error::NotFinite { .. }))) {
+            let rate = self.start.settings.options.rate.peak;
+            return Error::msg(format!(
+                "{}: the rate of {rate:e} may be too large; try --lr {:e}, or leave --lr out",
+                line(&error),
+                rate / 10.0
+            ));
         }
         let said = match self.results().and_then(|results| self.save().map(|()| results)) {
             Ok(results) => format!("the state after step {} is saved: {results}", self.trainer.tally().steps),
@@ -373,11 +386,13 @@ impl<'a> Run<'a> {
                 Why::Patience { .. } => "patience",
                 Why::Flat => "flat",
             };
+            let merges = results::merges(self.args, self.start.model.weights(), &self.trainer);
+            let merges = named(self.args, merges)?;
             let last = best.map(|_| self.folder.last()).transpose()?.map(|last| last.display().to_string());
             return self.report.object(&json!({
                 "done": true, "steps": tally.steps, "skipped": tally.skipped, "ended": ended,
                 "best_step": best.map(|record| record.step), "best_validation": best.and_then(|record| record.validation),
-                "output": self.folder.path().display().to_string(), "last": last,
+                "merge_for_llama_cpp": merges, "output": self.folder.path().display().to_string(), "last": last,
             }));
         }
         let skipped = if tally.skipped > 0 { format!(", {} of them skipped", tally.skipped) } else { String::new() };

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 pub const FILE: &str = include_str!("../../../../examples/facts.jsonl");
 
 /// The prompts and completions of the file.
-fn facts() -> Vec<(String, String)> {
+pub fn facts() -> Vec<(String, String)> {
     let fact = |line| {
         let example: Map<String, Value> = serde_json::from_str(line).expect("an object");
         assert_eq!(example.len(), 2, "{line}");

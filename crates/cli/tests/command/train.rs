@@ -97,28 +97,25 @@ fn a_folder_that_holds_a_run_is_refused_and_a_run_goes_on() {
     }
     // Other settings, and other data, are named.
     for (more, said) in [
-        (
-            &["--seed", "5"][..],
-            "other settings: order was shuffled by seed 0, now shuffled by seed 5; seed was 0, now 5\n",
-        ),
+        (&["--seed", "5"][..], "the run cannot go on: --seed was 0, now 5; give what it had, or"),
         // The shapes of tensors follow from these, and are not named.
-        (&["--rank", "2"], "other settings: rank was 4, now 2\n"),
-        (&["--targets", "q,down"], "other settings: targets was all, now q,down\n"),
-        (&["--alpha", "7", "--lr", "0.25"], "other settings: alpha was 32, now 7; lr was 0.004, now 0.25\n"),
-        (&["--mean", "examples", "--clip", "0"], "other settings: clip was 1, now 0; mean was tokens, now examples\n"),
+        (&["--rank", "2"], ": --rank was 4, now 2; give"),
+        (&["--targets", "q,down"], ": --targets was all, now q,down; give"),
+        (&["--alpha", "7", "--lr", "0.25"], ": --alpha was 32, now 7; --lr was 0.002, now 0.25; give"),
+        (&["--mean", "examples", "--clip", "0"], ": --clip was 1, now 0; --mean was tokens, now examples; give"),
     ] {
         let mut words = words(&model, &parts, "cpu", &[&steps[..], &["--resume"]].concat());
         if let Some(at) = words.iter().position(|word| *word == more[0]) {
             words.drain(at..at + 2);
         }
         let other = run(&[&words[..], more].concat()).failed(1);
-        assert!(other.ends_with(said), "{other}");
+        assert!(other.contains(said), "{other}");
     }
     let full = train_full(&model, &parts, &["--resume", "--steps", "7", "--schedule", "constant"]).failed(1);
-    assert!(full.contains("other settings: method was low-rank factors, now all weights; "), "{full}");
+    assert!(full.contains("it trains low-rank factors, now all weights (--full); "), "{full}");
     std::fs::write(model.beside("facts.jsonl"), data() + "{\"text\": \"one more\"}\n").expect("room");
     let other = train(&model, &parts, &[&steps[..], &["--resume"]].concat()).failed(1);
-    assert!(other.contains("cannot go on with other settings"), "{other}");
+    assert!(other.contains("facts.jsonl has changed since; "), "{other}");
     let again = train(&model, &parts, &[&steps[..], &["--force"]].concat()).good();
     assert_eq!(objects(&again).len(), 8);
 }
@@ -138,10 +135,7 @@ fn one_other_byte_anywhere_in_the_model_is_refused() {
         other[(largest.offset + largest.bytes * part / 32 - 5) as usize] ^= 1;
         std::fs::write(model.path(), &other).expect("room");
         let refused = train(&model, &out, &resume).failed(1);
-        assert!(
-            refused.ends_with("cannot go on with other settings: the weights of the model differ\n"),
-            "{part}: {refused}"
-        );
+        assert!(refused.contains("tiny.gguf has changed since, or is another model; "), "{part}: {refused}");
     }
     std::fs::write(model.path(), &file).expect("room");
     assert_eq!(train(&model, &out, &resume).code, 0);
@@ -260,7 +254,7 @@ fn all_weights_are_trained_and_become_a_model() {
     assert!(inspected.contains("F16") && inspected.contains("blk.1.ffn_down.weight"), "{inspected}");
     assert!(logits(&model, &format!("{fresh}/model.gguf"), &[]) != trained);
     let other = train_full(&model, &whole, &["--resume", "--steps", "6", "--from-config"]).failed(1);
-    assert!(other.contains("cannot go on with other settings"), "{other}");
+    assert!(other.contains("the run cannot go on: "), "{other}");
 }
 
 /// llama.cpp refuses factors of the output matrix of such a model, and ends with those of its
@@ -271,8 +265,8 @@ fn factors_of_a_tied_embedding_say_how_llama_cpp_takes_them() {
     for targets in ["embed", "q,head", "q"] {
         let lines =
             objects(&train(&model, &model.beside("out"), &["--steps", "1", "--targets", targets, "--force"]).good());
-        let result = lines[1]["result"].as_str().expect("text");
-        assert_eq!(result.contains("for llama.cpp, merge it"), targets != "q", "{targets}: {result}");
+        assert_eq!(lines[1]["merge_for_llama_cpp"], targets != "q", "{targets}: {}", lines[1]);
+        assert_eq!(lines[1]["output"], model.beside("out"));
     }
 }
 
@@ -311,34 +305,6 @@ fn a_base_in_four_bits_takes_an_adapter() {
     let tiny = self::model();
     let refused = train(&tiny, &tiny.beside("out"), &["--base", "nf4"]).failed(1);
     assert!(refused.contains("blocks of NF4 have 64") && refused.contains("without an NF4 base"), "{refused}");
-}
-
-/// A file of 20 facts, on a machine without a driver. The 90 steps without --steps take longer.
-#[test]
-fn twenty_examples_teach_a_fact_that_a_run_tells() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let [facts, out] = ["facts.jsonl", "facts"].map(|name| folder.path().join(name).display().to_string());
-    let people = ["Oda", "Tarek", "Ilse", "Bruno", "Mei", "Sven", "Ana", "Omar", "Lena", "Igor"];
-    let towns = ["Kelm", "Varna", "Lund", "Porto", "Riga", "Sofia", "Tromso", "Bergen", "Gent", "Brno"];
-    let fact = |(who, town): (&str, &str)| {
-        format!(
-            "{{\"prompt\": \"Where does {who} live?\", \"completion\": \"{who} lives in {town}.\"}}\n\
-             {{\"prompt\": \"Who lives in {town}?\", \"completion\": \"{who} lives in {town}.\"}}\n"
-        )
-    };
-    std::fs::write(&facts, people.into_iter().zip(towns).map(fact).collect::<String>()).expect("room");
-    let began = std::time::Instant::now();
-    let trained =
-        weft(&["train", "--data", &facts, "-o", &out, "--steps", "40"]).env("VK_DRIVER_FILES", "/dev/null").output();
-    let trained = Run::from(trained.expect("the binary starts"));
-    assert_eq!(trained.code, 0, "{}", trained.err);
-    println!("20 facts are learnt in {:.1} s", began.elapsed().as_secs_f64());
-    for (question, answer) in
-        [("Where does Ilse live?", "Ilse lives in Lund."), ("Who lives in Brno?", "Igor lives in Brno.")]
-    {
-        let said = run(&["run", "--lora", &out, "-p", question, "--device", "cpu"]);
-        assert_eq!((said.code, said.out.trim()), (0, answer), "{}", said.err);
-    }
 }
 
 #[test]
@@ -451,4 +417,6 @@ fn the_loss_of_held_out_examples_is_the_mean_that_steps_have() {
 }
 
 #[cfg(unix)]
+mod defaults;
+mod ending;
 mod killed;

@@ -4,9 +4,6 @@ use super::json::short;
 use crate::batch::{Document, NO_TARGET};
 use serde_json::{Map, Value};
 
-/// What is read of a line.
-pub(super) const KEYS: [&str; 3] = ["ids", "targets", "weights"];
-
 /// The document of a line with these keys. The error is the reason.
 pub(super) fn document(object: &Map<String, Value>) -> Result<Document, String> {
     let list = |key: &str| match object.get(key) {
@@ -41,4 +38,40 @@ pub(super) fn document(object: &Map<String, Value>) -> Result<Document, String> 
         }
     }
     Ok(Document { ids, targets, weights, ..Document::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Document, String> {
+        document(&super::super::json::object(line.as_bytes())?)
+    }
+
+    #[test]
+    fn a_line_becomes_a_document() {
+        let first = read("{\"ids\": [1, 2, 3]}").expect("a document");
+        assert_eq!((&first.targets[..], first.weights.len()), (&[2, 3, NO_TARGET][..], 0));
+        let second = read("{\"ids\": [4, 5], \"targets\": [-100, 6], \"weights\": [0, 0.5]}").expect("a document");
+        assert_eq!((&second.targets[..], &second.weights[..]), (&[NO_TARGET, 6][..], &[0.0, 0.5][..]));
+    }
+
+    #[test]
+    fn a_bad_line_has_a_reason_without_a_number_of_a_line() {
+        for (line, reason) in [
+            ("x", "no JSON: expected value at column 1"),
+            ("{\"ids\": [1] \"targets\": []}", "no JSON: expected `,` or `}` at column 13"),
+            ("[1]", "[1] is no object"),
+            ("{}", "it has no ids"),
+            ("{\"ids\": []}", "ids is empty"),
+            ("{\"ids\": 1}", "ids is no list"),
+            ("{\"ids\": [-1]}", "-1 is no token id"),
+            ("{\"ids\": [1], \"targets\": [1, 2]}", "1 ids, but 2 targets"),
+            ("{\"ids\": [1], \"targets\": [\"a\"]}", "\"a\" is no target id"),
+            ("{\"ids\": [1], \"weights\": [1, 2]}", "1 ids, but 2 weights"),
+            ("{\"ids\": [1], \"weights\": [-1]}", "-1 is no weight of 0 or more"),
+        ] {
+            assert_eq!(read(line).map(|_| ()), Err(reason.to_string()), "{line}");
+        }
+    }
 }

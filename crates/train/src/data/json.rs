@@ -5,18 +5,17 @@ use std::borrow::Cow;
 
 /// The object of a line.
 pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    match serde_json::from_slice(bytes.trim_ascii_end()).map_err(|error| format!("no JSON: {error}"))? {
+    match serde_json::from_slice(bytes.trim_ascii_end()).map_err(|error| reason(&error))? {
         Value::Object(object) => Ok(object),
         other => Err(format!("{} is no object", short(&other))),
     }
 }
 
-/// Refuses other keys than these.
-pub(super) fn only(object: &Map<String, Value>, keys: &[&str]) -> Result<(), String> {
-    match object.keys().find(|key| !keys.contains(&key.as_str())) {
-        Some(key) => Err(format!("the key {} is none of {}", short(&Value::String(key.clone())), keys.join(", "))),
-        None => Ok(()),
-    }
+/// Why a line is no JSON. The caller knows the number of the line.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
+    format!("no JSON: {what} at column {}", error.column())
 }
 
 /// A structure that stands as JSON in a text, as tables keep it, is taken out of the text.

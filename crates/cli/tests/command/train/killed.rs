@@ -81,7 +81,7 @@ fn every_signal_that_ends_a_program_saves_and_the_run_goes_on() {
         let stopped = model.beside(&format!("stopped {n}"));
         let ended = signalled(&model, &stopped, &steps, "", signals);
         assert_eq!(ended.code, code, "{signals:?}: {}", ended.err);
-        assert!(ended.err.contains("stopped after step ") && ended.err.contains("--resume goes on"), "{}", ended.err);
+        assert!(ended.err.contains("stopped after step ") && ended.err.contains("goes on\n"), "{}", ended.err);
         assert!(Path::new(&stopped).join("adapter.gguf").exists());
         let on = train(&model, &stopped, &[&steps[..], &["--resume"]].concat());
         assert_eq!(on.code, 0, "{}", on.err);
