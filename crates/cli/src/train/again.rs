@@ -47,9 +47,11 @@ pub fn with_kept(words: Vec<OsString>, cli: &Command) -> Result<Vec<OsString>> {
     let mut positional = vec![];
     for arg in train.get_arguments() {
         let id = arg.get_id().as_str();
-        let replaced = is_given(&now, id)
-            || train.get_arg_conflicts_with(arg).iter().any(|other| is_given(&now, other.get_id().as_str()));
-        if replaced || !is_given(&before, id) || OF_ONE_START.contains(&id) {
+        if is_given(&now, id)
+            || conflicts(train, arg).any(|other| is_given(&now, other.get_id().as_str()))
+            || !is_given(&before, id)
+            || OF_ONE_START.contains(&id)
+        {
             continue;
         }
         let values = before.get_raw(id).into_iter().flatten();
@@ -70,6 +72,12 @@ pub fn with_kept(words: Vec<OsString>, cli: &Command) -> Result<Vec<OsString>> {
     // A model that is named now stands before other words, so the kept one may come last.
     all.extend(positional);
     Ok(all)
+}
+
+/// Flags that this one cannot stand beside. clap keeps a conflict on one side only.
+fn conflicts<'a>(command: &'a Command, arg: &'a Arg) -> impl Iterator<Item = &'a Arg> {
+    let has = |a: &Arg, b: &Arg| command.get_arg_conflicts_with(a).iter().any(|other| other.get_id() == b.get_id());
+    command.get_arguments().filter(move |other| has(arg, other) || has(other, arg))
 }
 
 /// A path of the folder in which the run began, if it is one.

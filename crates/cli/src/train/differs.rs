@@ -35,9 +35,13 @@ pub fn told(args: &Args, error: train::Error) -> Error {
     let folder = args.output.as_ref().map_or_else(String::new, |output| output.display().to_string());
     let mut said: Vec<String> = differences.iter().map(|of| sentence(args, of)).collect();
     said.dedup();
-    // The seed of the order follows from --seed.
-    if differences.iter().any(|of| of.what == "seed") {
+    // The order follows from --seed, and what is held out from the data.
+    let differs = |what: &str| differences.iter().any(|of| of.what == what);
+    if differs("seed") {
         said.retain(|line| !line.starts_with("the order of the examples"));
+    }
+    if differs("data") {
+        said.retain(|line| !line.starts_with("what is held out"));
     }
     let longer = differences.iter().all(|of| of.what == "steps");
     let way = if longer { new_run(args) } else { "give what it had, or begin a new run in another folder".to_string() };
@@ -67,6 +71,8 @@ fn sentence(args: &Args, Difference { what, kept, now }: &Difference) -> String 
         "init" => "--init names another adapter".to_string(),
         "trained" => "the trained tensors are others (--targets)".to_string(),
         "order" => format!("the order of the examples was {kept}, now {now} (--seed, --no-shuffle)"),
+        // Checkpoints of version 1 keep these as they were printed then.
+        "adamw" | "rate" | "rows" | "normalize" => "settings of the optimizer or of its steps are others".to_string(),
         other => format!("{other} is another"),
     }
 }

@@ -31,7 +31,7 @@ pub enum Why {
 const RECENT: usize = 5;
 /// The part of the loss of the first epoch that these epochs must gain. In `docs/training.md` are
 /// the runs by which it was chosen.
-const GAIN: f64 = 1e-3;
+const GAIN: f64 = 1e-4;
 /// Steps in a row whose loss is far above that of the first step, after which a run is given up.
 const RISEN: usize = 10;
 /// How far above: so many times the first loss.

@@ -56,7 +56,6 @@ pub fn run(args: &Args) -> Result<()> {
     start.say(args)?;
     let Some(output) = args.output.as_deref().filter(|_| !args.dry_run) else { return dry::run(args, start) };
     let mut folder = Folder::open(output, begin)?;
-    start.keep(args, &folder)?;
     for lost in 0.. {
         let saved = folder.last_saved();
         let Err(error) = Run::new(args, &mut start, &mut folder).and_then(Run::go) else { return Ok(()) };
@@ -185,6 +184,8 @@ impl<'a> Run<'a> {
         let mut trainer = trainer.with_digest(start.digest.clone());
         let restored = folder.resume(&mut trainer, facts).map_err(|error| differs::told(args, error))?;
         start.examples.seek(restored.as_ref().map(|restored| &*restored.position))?;
+        // A refused run leaves the folder as it was.
+        start.keep(args, folder)?;
         if let Some(Restored { is_sampled, .. }) = restored {
             say_restored(args, trainer.tally().steps, is_sampled);
         }
