@@ -44,31 +44,31 @@ pub const COMMANDS: &[Command] = &[
     Command {
         names: &["help", "?"],
         words: "[COMMAND]",
-        help: "list the commands; with COMMAND, only that one",
+        help: "list the commands; with COMMAND, tell about one",
         run: |_, word| help(word),
     },
     Command {
         names: &["set"],
         words: "[NAME VALUE]",
-        help: "change the system message, sampling, the context and more; alone, list all",
+        help: "change system, temp, ctx and more; alone, list all",
         run: |talk, words| settings::command(talk, words).map(printed),
     },
     Command {
         names: &["show"],
         words: "[TOPIC]",
-        help: "show the model, the device, the context, sampling and adapters",
+        help: "show the model, the context, sampling and adapters",
         run: |talk, topic| show::command(talk, topic).map(printed),
     },
     Command {
         names: &["retry"],
         words: "",
-        help: "drop the last answer and ask again, with another seed unless one was given",
+        help: "drop the last answer and ask again, with another seed",
         run: |talk, _| retry(talk),
     },
     Command {
         names: &["edit"],
         words: "",
-        help: "change the last message and send it again; its answer is dropped",
+        help: "change the last message and send it again",
         run: |talk, _| edit(talk),
     },
     Command {
@@ -83,7 +83,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         names: &["save"],
         words: "NAME",
-        help: "save the conversation under NAME, or to a file: a path with a slash or .weft",
+        help: "save the conversation; a path has a slash or ends in .weft",
         run: |talk, name| save(talk, name),
     },
     Command {
@@ -94,8 +94,8 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         names: &["lora"],
-        words: "[add FILE[:SCALE] | scale N X | remove N]",
-        help: "apply, scale and remove adapters; alone, list them",
+        words: "[ACTION]",
+        help: "add FILE[:SCALE], scale N X, remove N; alone, list adapters",
         run: |talk, words| lora::command(talk, words).map(printed),
     },
     Command {
@@ -119,8 +119,8 @@ pub const COMMANDS: &[Command] = &[
 
 /// What `/help` says behind the list.
 const KEYS: &str = "\
-Ctrl-C stops an answer; twice at an empty prompt it leaves. Tab completes a command.
-\"\"\" begins and ends a message of several lines; a \\ at the end of a line continues it.
+Ctrl-C stops an answer; twice at an empty prompt it leaves. Tab completes words.
+\"\"\" begins and ends a message of several lines; a \\ at a line's end continues it.
 A message that begins with a slash is sent with a space in front of it.";
 
 fn printed(text: String) -> Then {
@@ -276,6 +276,13 @@ mod tests {
         for message in [" /help", "/usr/bin/x is what?", "//", "/* code */", "help", ""] {
             assert_eq!(split(message), None, "{message}");
         }
+    }
+
+    #[test]
+    fn the_list_fits_a_screen_of_80_columns() {
+        let list = format!("{}\n{KEYS}", list(COMMANDS));
+        let widest = list.lines().max_by_key(|line| line.chars().count()).unwrap();
+        assert!(widest.chars().count() <= 80, "{widest}");
     }
 
     #[test]

@@ -112,6 +112,8 @@ struct Reader {
     keys: Arc<Keys>,
     history: Option<PathBuf>,
     colors: bool,
+    /// The lines behind a command that was pasted with them.
+    rest: Option<String>,
 }
 
 /// Completes the words of commands.
@@ -146,13 +148,14 @@ impl Reader {
             // The history file may be missing or unreadable. The chat works without it.
             let _ = editor.load_history(path);
         }
-        Ok(Self { editor, keys, history, colors: colors(&std::io::stdout()) })
+        Ok(Self { editor, keys, history, colors: colors(&std::io::stdout()), rest: None })
     }
 
     fn read(&mut self, mut draft: String) -> Result<Line> {
         let mut text = String::new();
         loop {
             match self.line(if text.is_empty() { "> " } else { "  " }, std::mem::take(&mut draft)) {
+                Ok(line) if text.is_empty() => text = self.first(line),
                 Ok(line) => text.push_str(&line),
                 Err(ReadlineError::Interrupted) if text.is_empty() => return Ok(Line::Interrupt),
                 Err(ReadlineError::Interrupted) => {
@@ -176,8 +179,24 @@ impl Reader {
         }
     }
 
+    /// A command that was pasted with other lines, without the lines behind it; else all lines.
+    fn first(&mut self, mut lines: String) -> String {
+        if commands::split(&lines).is_none() {
+            return lines;
+        }
+        let mut ends = lines.match_indices('\n').map(|(at, _)| at);
+        if let Some(at) = ends.find(|&at| !Typed::is_open(&lines[..at])) {
+            self.rest = Some(lines.split_off(at + 1));
+            lines.pop();
+        }
+        lines
+    }
+
     /// Reads a line, and the lines that wait behind it.
     fn line(&mut self, prompt: &str, draft: String) -> rustyline::Result<String> {
+        if let Some(rest) = self.rest.take() {
+            return Ok(rest);
+        }
         let styled = if self.colors { format!("\x1b[1;36m{prompt}\x1b[0m") } else { prompt.to_string() };
         let (mut left, mut right) = (draft, String::new());
         loop {

@@ -15,6 +15,11 @@ pub enum Typed {
 }
 
 impl Typed {
+    /// Whether a line opens a text of several lines.
+    pub fn is_open(line: &str) -> bool {
+        matches!(Self::of(line.to_string()), Self::Open(_))
+    }
+
     /// What the lines so far are.
     pub fn of(text: String) -> Self {
         if let Some(quoted) = text.trim_start().strip_prefix(QUOTES) {

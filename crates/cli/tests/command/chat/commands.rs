@@ -51,8 +51,9 @@ fn values_are_set_by_the_names_and_checks_of_flags_and_by_ollamas_names() {
     chat.says("/set", "[now: 0.5]");
     chat.expect("[now: 7]");
     chat.says("hi", "seed 11");
-    chat.says("/set quiet", "quiet");
-    chat.says("/set max-tokens 3", "max-tokens 3");
+    chat.says("/set quiet", "\nquiet\r\n");
+    chat.says("/set temp 0", "temp 0\r\n");
+    chat.says("/set max-tokens 3", "max-tokens 3\r\n");
     chat.says("hi", "xxxxxx\r\n");
     chat.says("/show parameters", "max-tokens");
     chat.leave();
@@ -63,9 +64,9 @@ fn thinking_is_switched_where_the_template_knows_it() {
     let model = saying("xx", crate::tools::TEMPLATE);
     let mut chat = start(&model, &[]);
     chat.says("hi", "prompt 2 tokens");
-    chat.says("/set nothink", "nothink");
+    chat.says("/set nothink", "\nnothink\r\n");
     chat.says("hi", "prompt 15 tokens");
-    chat.says("/set think", "think");
+    chat.says("/set think", "\nthink\r\n");
     chat.says("/set", "[now: on]");
     chat.leave();
 }
@@ -92,8 +93,14 @@ fn a_larger_context_keeps_the_conversation_and_one_that_does_not_fit_is_refused(
     chat.says("12", "context 4 of 12");
     chat.says("123456789", "/set ctx N enlarges it");
     chat.says("/set ctx 0", "ctx 0: ");
-    chat.says("/set ctx 3", "a context of 3 tokens is too short for the conversation of 4; the context of 12 tokens stays");
-    chat.says("/set ctx 2000000", "2000000 is not between 1 and 1048576, the limit of the model; the context of 12 tokens stays");
+    chat.says(
+        "/set ctx 3",
+        "a context of 3 tokens is too short for the conversation of 4; the context of 12 tokens stays",
+    );
+    chat.says(
+        "/set ctx 2000000",
+        "2000000 is not between 1 and 1048576, the limit of the model; the context of 12 tokens stays",
+    );
     chat.says("/set parameter num_ctx 64", "ctx 64");
     // The message that found no room is asked again, behind the first turn.
     chat.says("/retry", "prompt 15 tokens");

@@ -4,7 +4,7 @@ use super::Terminal;
 use crate::tools::saying;
 use std::time::Duration;
 
-/// The screen shows the number of bytes of each message.
+/// The screen shows the number of bytes of each message that differ from the message before.
 fn counting(columns: u16) -> (crate::tiny::Model, Terminal) {
     let model = saying("xx", "{{ messages[-1].content }}");
     let words = ["run", model.path(), "--device", "cpu", "-n", "1", "--stats", "--temp", "0"];
@@ -36,19 +36,29 @@ fn pasted_lines_are_one_message_with_brackets_and_without() {
     let (_model, mut chat) = counting(120);
     chat.says("one\r/two\rthree", "prompt 14 tokens");
     chat.expect("> ");
-    chat.keys("one\rtwo");
-    chat.expect("two");
+    chat.keys("two\rone");
+    chat.expect("one");
     std::thread::sleep(Duration::from_millis(200));
     chat.keys("\r");
     chat.expect("prompt 7 tokens");
     chat.expect("> ");
-    chat.keys("\u{1b}[200~one\r\rtwo\u{1b}[201~");
+    chat.keys("\u{1b}[200~six\r\rten\u{1b}[201~");
     std::thread::sleep(Duration::from_millis(200));
     chat.keys("\r");
     chat.expect("prompt 8 tokens");
     // More than the editor reads at once, with tabs.
     let lines = vec!["\tlet one = two;"; 150].join("\r");
     chat.says(&lines, &format!("prompt {} tokens", lines.len()));
+    chat.leave();
+}
+
+#[test]
+fn pasted_commands_run_one_after_another() {
+    let (_model, mut chat) = counting(120);
+    chat.says("/set max-tokens 2\r/set system \"\"\"a\rb\"\"\"\rone\r/two", "max-tokens 2\r\n");
+    chat.expect("system \"a\r\nb\"\r\n");
+    chat.expect("xxxx\r\n");
+    chat.expect("prompt 8 tokens");
     chat.leave();
 }
 
@@ -73,14 +83,14 @@ fn answers_break_between_words_and_prompts_have_a_color() {
     chat.expect("\u{1b}[1;36m> \u{1b}[0m");
     chat.keys("Where does Wren live?\r");
     chat.expect("Wren lives in \r\nWindle.\r\n");
-    chat.says("/set nowordwrap", "nowordwrap");
+    chat.says("/set nowordwrap", "\nnowordwrap\r\n");
     chat.says("Where does Wren live?", "Wren lives in Windle.\r\n");
     chat.leave();
     let mut chat = Terminal::start_at(16, &words, &[("NO_COLOR", "1")]);
     chat.expect("> ");
     assert!(!chat.seen.contains("\u{1b}[1;36m"));
     chat.keys("/help\r");
-    chat.expect("/help");
-    assert!(!chat.seen.contains("36m"), "{:?}", chat.seen);
+    let shown = chat.until("with a space in front of it.");
+    assert!(!shown.contains("36m"), "{shown:?}");
     chat.leave();
 }
