@@ -37,7 +37,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     if text.contains(harmful) { Cow::Owned(text.replace(harmful, "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
-/// Whether text for this end may have colors: a terminal that knows them, and `NO_COLOR` is not set.
+/// Whether text for this end may have colors: it is a terminal that knows them, and `NO_COLOR` is
+/// not set.
 pub fn colors(end: &impl IsTerminal) -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     end.is_terminal() && !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")

@@ -120,7 +120,7 @@ pub const COMMANDS: &[Command] = &[
 /// What `/help` says behind the list.
 const KEYS: &str = "\
 Ctrl-C stops an answer; twice at an empty prompt it leaves. Tab completes words.
-\"\"\" begins and ends a message of several lines; a \\ at a line's end continues it.
+\"\"\" begins and ends a message of several lines; a \\ continues a line.
 A message that begins with a slash is sent with a space in front of it.";
 
 fn printed(text: String) -> Then {

@@ -176,6 +176,6 @@ mod tests {
         let expected = ["as in this", "```rust", code, "```", "and so on ", "and on"];
         let halves = text.split_at(17);
         assert_eq!(screen(11, &[halves.0, halves.1]), expected);
-        assert_eq!(screen(11, &[&text.replace('`', "'")]).len(), 8, "only fences begin code");
+        assert_eq!(screen(11, &[&text.replace('`', "'")]).len(), 9, "only fences begin code");
     }
 }

@@ -91,7 +91,7 @@ pub struct Watch(pub Arc<Keys>);
 
 impl ConditionalEventHandler for Watch {
     fn handle(&self, event: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
-        let Some(KeyEvent(code, modifiers)) = event.get(0).copied() else { return None };
+        let KeyEvent(code, modifiers) = event.get(0).copied()?;
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let quick = state.last.replace(now).is_some_and(|last| now - last < BURST);
