@@ -175,8 +175,22 @@ impl Kv {
 /// Parses a finite number within bounds, for `value_parser`.
 pub fn number(text: &str, least: f32, most: f32) -> Result<f32, String> {
     let value: f32 = text.parse().map_err(|_| "not a number".to_string())?;
-    let bounds = if most == f32::MAX { format!("{least} or more") } else { format!("from {least} to {most}") };
-    if (least..=most).contains(&value) { Ok(value) } else { Err(format!("must be {bounds}")) }
+    if (least..=most).contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!("must be {}", range(least.into(), most.into())))
+    }
+}
+
+/// The numbers from `least` to `most` in words. [`f32::MIN_POSITIVE`] is "above 0".
+pub fn range(least: f64, most: f64) -> String {
+    let (above, bounded) = (least == f64::from(f32::MIN_POSITIVE), most < f64::from(f32::MAX));
+    match (above, bounded) {
+        (true, true) => format!("above 0 and at most {most}"),
+        (true, false) => "above 0".to_string(),
+        (false, true) => format!("from {least} to {most}"),
+        (false, false) => format!("{least} or more"),
+    }
 }
 
 #[cfg(test)]
@@ -189,5 +203,10 @@ mod tests {
         for bad in ["nan", "inf", "-0.1", "1.5", "x"] {
             assert!(number(bad, 0.0, 1.0).is_err(), "{bad}");
         }
+        let refused = |least: f32, most: f32| number("-2", least, most).unwrap_err();
+        assert_eq!(refused(f32::MIN_POSITIVE, 1.0), "must be above 0 and at most 1");
+        assert_eq!(refused(f32::MIN_POSITIVE, f32::MAX), "must be above 0");
+        assert_eq!(refused(0.0, 1.0), "must be from 0 to 1");
+        assert_eq!(refused(0.0, f32::MAX), "must be 0 or more");
     }
 }

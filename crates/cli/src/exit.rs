@@ -77,8 +77,16 @@ fn closed_pipe(error: &(dyn Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// An error and its causes on one line, without causes that an outer message already contains.
+/// An error and its causes on one line, with the flags that change it.
 pub fn line(error: &anyhow::Error) -> String {
+    match error.chain().find_map(flags) {
+        Some(flags) => format!("{} (see {flags})", plain(error)),
+        None => plain(error),
+    }
+}
+
+/// An error and its causes on one line, without causes that an outer message already contains.
+pub fn plain(error: &anyhow::Error) -> String {
     let mut whole = String::new();
     for cause in error.chain() {
         let message = cause.to_string();
@@ -88,9 +96,6 @@ pub fn line(error: &anyhow::Error) -> String {
             whole.push_str(": ");
             whole.push_str(&message);
         }
-    }
-    if let Some(flags) = error.chain().find_map(flags) {
-        whole.push_str(&format!(" (see {flags})"));
     }
     one_line(&whole)
 }

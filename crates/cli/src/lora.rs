@@ -1,9 +1,10 @@
 //! `--lora FILE[:SCALE]`: LoRA adapters on the command line.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::{Args, ValueHint};
 use model::{AdapterFile, Applied, Model, Note};
 use serde_json::{Value, json};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -34,7 +35,29 @@ impl FromStr for Choice {
 impl Choice {
     /// Loads the adapter beside the weights of a model.
     pub fn load(&self, model: &Model) -> Result<Applied> {
-        Ok(Applied { adapter: model.adapter(&AdapterFile::open(&self.path)?)?, scale: self.scale })
+        Ok(Applied { adapter: model.adapter(&open(&self.path)?)?, scale: self.scale })
+    }
+}
+
+/// Opens an adapter. The error for a path without a file says which scale it would have.
+pub fn open(path: &Path) -> Result<AdapterFile> {
+    if let Err(error) = std::fs::metadata(path)
+        && error.kind() == ErrorKind::NotFound
+    {
+        return Err(missing(path));
+    }
+    Ok(AdapterFile::open(path)?)
+}
+
+fn missing(path: &Path) -> anyhow::Error {
+    let name = path.display().to_string();
+    match name.rsplit_once(':') {
+        Some((file, scale)) if Path::new(file).exists() => {
+            anyhow!(
+                "{name}: no such adapter; {file} exists, and \"{scale}\" is not a scale: write a number, as in {file}:0.5"
+            )
+        }
+        _ => anyhow!("{name}: no such adapter: there is no file or folder of this name"),
     }
 }
 
@@ -50,7 +73,7 @@ pub struct Adapters {
 impl Adapters {
     /// Opens the adapter files without loading their weights.
     pub fn open(&self) -> Result<Vec<(AdapterFile, f32)>> {
-        self.choices.iter().map(|choice| Ok((AdapterFile::open(&choice.path)?, choice.scale))).collect()
+        self.choices.iter().map(|choice| Ok((open(&choice.path)?, choice.scale))).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 mod answer;
 mod args;
 mod chat;
+mod commands;
 mod editor;
 mod lora;
 mod modelfile;
@@ -11,8 +12,12 @@ mod report;
 mod sampling;
 mod saved;
 mod screen;
+mod settings;
+mod show;
+mod state;
 mod talk;
 mod tools;
+mod wrap;
 
 use crate::exit::{self, Interrupted, note};
 use anyhow::Result;
@@ -27,13 +32,15 @@ use talk::Talk;
 
 pub fn run(args: Args) -> Result<()> {
     args.threads.apply()?;
+    // A missing model is told before a prompt is read.
+    let found = args.source.find()?;
     let task = args.task()?;
     args.save_session.as_deref().map_or(Ok(()), saved::writable)?;
     let before = args.load_session.as_deref().map(saved::open).transpose()?;
     let began = Instant::now();
     let tools = args.tools.as_deref().map(tools::read).transpose()?;
     let file = args.source.model_file()?;
-    let modelfile = Modelfile::of(args.source.find()?);
+    let modelfile = Modelfile::of(found);
     let context = args.context.ctx.or_else(|| modelfile.context(file.file()));
     let shift = args.shift_context.map(|keep| keep.or(modelfile.keep()).unwrap_or(0));
     let opening = args.place.session(context).shift(shift);
@@ -43,7 +50,7 @@ pub fn run(args: Args) -> Result<()> {
     args.check_template(&file)?;
     let loaded = args.source.load(file, &args.place.device, &opening, &args.adapters, true)?;
     let mut session = args.source.named(loaded.session(opening.clone()))?;
-    let messages = before.map_or(Ok(vec![]), |before| before.load(&mut session, args.raw))?;
+    let before = before.map(|before| before.load(&mut session, args.raw)).transpose()?.unwrap_or_default();
     let sampling = session.sampling().map_or(sampling, |saved| args.sampling.over(saved));
     let model = session.model();
     let format = if args.raw { Format::Plain } else { model.template().format() };
@@ -53,10 +60,27 @@ pub fn run(args: Args) -> Result<()> {
         .stops(if args.stop.is_empty() { modelfile.params().stops() } else { args.stop.clone() })
         .shown(format.controls(model.tokenizer()));
     let first = modelfile.opening(args.system.as_deref());
+    let seeded = args.sampling.has_seed() || modelfile.params().seed().is_some();
     let (load, weights, _preparing) = (began.elapsed(), loaded.weights, loaded.preparing);
     // From here on the session alone holds the model, so that a lost device can be closed.
     drop((loaded.model, loaded.checked, loaded.adapters));
-    let mut talk = Talk { args, session, opening, options, render, first, messages, load, weights };
+    let (messages, failed, changed, wraps) = (before.messages, None, vec![], true);
+    let mut talk = Talk {
+        args,
+        session,
+        opening,
+        options,
+        render,
+        first,
+        messages,
+        failed,
+        changed,
+        seeded,
+        wraps,
+        load,
+        weights,
+    };
+    talk.adopt(&before.settings);
     let result = match &task {
         Task::Prompt(prompt) => once(&mut talk, prompt),
         Task::Chat => chat::chat(&mut talk),

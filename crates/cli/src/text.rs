@@ -3,7 +3,7 @@
 use crate::exit::usage;
 use anyhow::{Context, Result};
 use std::borrow::Cow;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::Path;
 
 /// All of stdin, unchanged.
@@ -44,6 +44,27 @@ pub fn quoted(path: &Path) -> String {
     if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
+/// Whether text for this end may have colors: it is a terminal that knows them, and `NO_COLOR` is
+/// not set.
+pub fn colors(end: &impl IsTerminal) -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    end.is_terminal() && !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// The most similar of these names, if one is similar.
+pub fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = |name: &str| strsim::jaro_winkler(word, name);
+    names.filter(|name| near(name) > 0.8).max_by(|a, b| near(a).total_cmp(&near(b)))
+}
+
+/// Two columns of text, one row per line. Further lines of a row stay in the second column.
+pub fn columns(rows: Vec<(String, String)>) -> String {
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let indent = format!("\n{:width$}  ", "");
+    let row = |(name, text): &(String, String)| format!("{name:width$}  {}", text.replace('\n', &indent));
+    rows.iter().map(row).collect::<Vec<_>>().join("\n")
+}
+
 /// Parses integers separated by commas, spaces or line breaks, with or without the brackets of a
 /// JSON array.
 pub fn ids(list: &str) -> Result<Vec<u32>> {
@@ -73,6 +94,20 @@ mod tests {
     fn a_path_in_a_command_is_one_word() {
         let words = ["a/b-1.gguf", "my facts", "it's"].map(|text| quoted(Path::new(text)));
         assert_eq!(words, ["a/b-1.gguf", "'my facts'", "'it'\\''s'"]);
+    }
+
+    #[test]
+    fn the_nearest_name_is_similar_or_none() {
+        let names = || ["reset", "retry", "save", "set"].into_iter();
+        assert_eq!(nearest("rest", names()), Some("reset"));
+        assert_eq!(nearest("sav", names()), Some("save"));
+        assert_eq!(nearest("x", names()), None);
+    }
+
+    #[test]
+    fn rows_are_aligned_also_where_they_have_several_lines() {
+        let rows = [("a", "one\ntwo"), ("long", "three")].map(|(name, text)| (name.to_string(), text.to_string()));
+        assert_eq!(columns(rows.to_vec()), "a     one\n      two\nlong  three");
     }
 
     #[test]

@@ -1,32 +1,34 @@
 //! A conversation at a terminal.
 
+use super::commands::{self, Then};
 use super::editor::{Line, LineEditor};
 use super::talk::Talk;
-use super::{lora, reopen, report, tools};
+use super::{reopen, report};
 use crate::exit::{Interrupted, note, one_line, say};
-use crate::text::printable;
 use anyhow::Result;
 use model::Finish;
 use model::chat::Message;
 
-const HELP: &str = "\
-/reset    forget the conversation
-/tool X   give the model X as the result of its tool call
-/lora     list the applied adapters; /lora add FILE[:SCALE], /lora scale N X and /lora remove N
-          change them, and the conversation is read again with the new adapters
-/help     show this list
-/exit     leave, like Ctrl-D
-Ctrl-C stops an answer; twice at an empty prompt it leaves. A \\ at the end of a line continues it.";
-
 /// Prompts and answers until the user leaves.
 pub fn chat(talk: &mut Talk) -> Result<()> {
     let mut editor = LineEditor::new()?;
-    say(&greeting(talk));
+    let name = format!("{}, on {}", talk.name(), talk.session.model().executor().name());
+    say(&one_line(&format!("{name}; /help lists commands, Ctrl-D leaves")));
     // Ctrl-C may come just after an answer has ended: only the second one leaves.
     let mut leaving = false;
+    // The turn that the next message replaces, and the text that the line begins with.
+    let (mut edited, mut draft) = (None, String::new());
     loop {
-        let line = match editor.read()? {
-            Line::Text(line) => line,
+        let line = editor.read(std::mem::take(&mut draft))?;
+        let at = std::mem::take(&mut edited).unwrap_or(talk.messages.len());
+        let then = match line {
+            Line::Text(line) if line.trim().is_empty() => Then::Prompt,
+            Line::Text(line) => match commands::split(&line) {
+                Some((name, words)) => command(talk, name, words)?,
+                None => Then::Answer { at, message: Message::user(unspaced(&line)) },
+            },
+            Line::Quoted(text) if text.trim().is_empty() => Then::Prompt,
+            Line::Quoted(text) => Then::Answer { at, message: Message::user(text) },
             Line::Interrupt if leaving => return Err(Interrupted.into()),
             Line::Interrupt => {
                 say("press Ctrl-C again to leave, or Ctrl-D");
@@ -37,44 +39,43 @@ pub fn chat(talk: &mut Talk) -> Result<()> {
             Line::Stop => return Err(Interrupted.into()),
         };
         leaving = false;
-        match line.trim() {
-            "" => {}
-            "/exit" | "/quit" | "/bye" => return Ok(()),
-            "/help" | "/?" => say(HELP),
-            "/reset" | "/clear" => {
-                talk.reset();
-                say("the conversation is forgotten");
-            }
-            command if command.split_whitespace().next() == Some("/tool") => {
-                match tools::result(talk, &command["/tool".len()..]) {
-                    Some(message) => answer(talk, message)?,
-                    None => say("/tool TEXT answers a tool call, and no tool call waits for an answer"),
-                }
-            }
-            command if command.split_whitespace().next() == Some("/lora") => {
-                match lora::command(talk, &command["/lora".len()..]) {
-                    Ok(said) => say(&printable(&said)),
-                    Err(error) if lasting(&error) => return Err(error),
-                    Err(error) => note(&reopen::told(&error)),
-                }
-            }
-            command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
-                say(&format!("no command \"{command}\"; /help lists the commands"));
-            }
-            _ => answer(talk, Message::user(line.as_str()))?,
+        match then {
+            Then::Prompt => {}
+            Then::Edit { at, text } => (edited, draft) = (Some(at), text),
+            Then::Answer { at, message } => answer(talk, at, message)?,
+            Then::Leave => return Ok(()),
         }
     }
 }
 
-/// Answers one message. An error of the model ends the turn, not the chat.
-fn answer(talk: &mut Talk, message: Message) -> Result<()> {
-    match talk.show(message) {
+/// A message without the space in front of its slash.
+fn unspaced(line: &str) -> &str {
+    line.strip_prefix(' ').filter(|line| line.starts_with('/')).unwrap_or(line)
+}
+
+/// Runs a command. Its error does not end the chat.
+fn command(talk: &mut Talk, name: &str, words: &str) -> Result<Then> {
+    commands::run(talk, name, words).or_else(|error| {
+        if lasting(&error) {
+            return Err(error);
+        }
+        note(&reopen::told(&error));
+        Ok(Then::Prompt)
+    })
+}
+
+/// Answers one message in place of the turns from index `at` on. An error of the model ends the
+/// turn, not the chat.
+fn answer(talk: &mut Talk, at: usize, message: Message) -> Result<()> {
+    match talk.show_at(at, message.clone()) {
         Ok(answer) => {
+            talk.failed = None;
             match answer.finish {
                 Finish::Cancelled => say("[stopped]"),
-                Finish::Context => {
-                    say(&format!("[the context of {} tokens is full; /reset empties it]", talk.session.context()))
-                }
+                Finish::Context => say(&format!(
+                    "[the context of {} tokens is full; /reset forgets the conversation, /set ctx N enlarges it]",
+                    talk.session.context()
+                )),
                 Finish::End | Finish::Stop(_) | Finish::Length => {}
             }
             if talk.args.stats {
@@ -84,6 +85,7 @@ fn answer(talk: &mut Talk, message: Message) -> Result<()> {
         }
         Err(error) if lasting(&error) => Err(error),
         Err(error) => {
+            talk.failed = Some(message);
             note(&reopen::told(&error));
             Ok(())
         }
@@ -93,14 +95,4 @@ fn answer(talk: &mut Talk, message: Message) -> Result<()> {
 /// Whether the next turn would fail too: an I/O error of the terminal.
 fn lasting(error: &anyhow::Error) -> bool {
     error.is::<std::io::Error>()
-}
-
-fn greeting(talk: &Talk) -> String {
-    let model = talk.session.model();
-    let name = match (model.file().get_opt::<&str>("general.name"), model.file().path()) {
-        (Ok(Some(name)), _) => name.to_string(),
-        (_, Some(path)) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        (_, None) => model.summary().architecture.to_string(),
-    };
-    one_line(&format!("{name}, on {}; /help lists commands, Ctrl-D leaves", model.executor().name()))
 }

@@ -4,6 +4,7 @@ use super::talk::Talk;
 use crate::lora::{self, Choice};
 use anyhow::{Context, Result, anyhow};
 use model::{Applied, Size};
+use std::path::Path;
 
 /// Runs `/lora` with these words; returns the list of adapters afterwards.
 pub fn command(talk: &mut Talk, words: &str) -> Result<String> {
@@ -14,6 +15,13 @@ pub fn command(talk: &mut Talk, words: &str) -> Result<String> {
         ("" | "list", "") => return Ok(list(&adapters)),
         ("add", file) if !file.is_empty() => {
             let choice: Choice = file.parse().map_err(|problem: String| anyhow!("{file}: {problem}"))?;
+            if let Some(at) = adapters.iter().position(|applied| is_of(applied, &choice.path)) {
+                let (n, scale) = (at + 1, adapters[at].scale);
+                return Err(anyhow!(
+                    "{} is adapter {n} already, times {scale}; /lora scale {n} X changes its scale",
+                    choice.path.display()
+                ));
+            }
             let applied = choice.load(talk.session.model())?;
             lora::say(&choice.path, applied.adapter.note().as_ref());
             adapters.push(applied);
@@ -34,23 +42,31 @@ pub fn command(talk: &mut Talk, words: &str) -> Result<String> {
     Ok(list(talk.session.adapters()))
 }
 
+/// Whether an adapter was opened from this file or folder.
+fn is_of(applied: &Applied, path: &Path) -> bool {
+    let Some(own) = applied.adapter.path() else { return false };
+    own == path || std::fs::canonicalize(own).is_ok_and(|own| std::fs::canonicalize(path).is_ok_and(|new| new == own))
+}
+
 /// The adapter with this number, counted from 1, and its index.
 fn place<'a>(adapters: &'a mut [Applied], number: &str) -> Result<(usize, &'a mut Applied)> {
     let count = adapters.len();
     let at = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|&at| at < count);
-    let at = at.with_context(|| format!("no adapter \"{number}\"; there are {count}, counted from 1"))?;
+    let are = if count == 1 { "is" } else { "are" };
+    let at = at.with_context(|| format!("no adapter \"{number}\"; there {are} {count}, counted from 1"))?;
     Ok((at, &mut adapters[at]))
 }
 
-fn list(adapters: &[Applied]) -> String {
+/// A line for each adapter.
+pub fn list(adapters: &[Applied]) -> String {
     if adapters.is_empty() {
         return "no adapters; /lora add FILE[:SCALE] applies one".to_string();
     }
     let line = |(n, applied): (usize, &Applied)| {
         let Applied { adapter, scale } = applied;
         let (name, count, size) = (lora::name(applied), adapter.len(), Size(adapter.bytes()));
-        let plural = if count == 1 { "" } else { "s" };
-        format!("{}  {name} times {scale} ({count} layer{plural}, {size})", n + 1)
+        let matrices = if count == 1 { "matrix" } else { "matrices" };
+        format!("{}  {name} times {scale} (changes {count} {matrices}, {size})", n + 1)
     };
     adapters.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -1,7 +1,7 @@
 //! A device that was lost in a chat is opened again before the next turn.
 
 use super::talk::Talk;
-use crate::exit::{line, note};
+use crate::exit::{line, note, plain};
 use crate::lora;
 use crate::progress::Bar;
 use anyhow::{Error, Result};
@@ -18,6 +18,12 @@ pub fn told(error: &Error) -> String {
         }
         Some(model::Error::Kernels(Failure::OutOfMemory { .. })) => {
             format!("{}; the answer is dropped, and the conversation before it goes on", line(error))
+        }
+        Some(model::Error::ContextOverflow { needed, limit }) => format!(
+            "the context is full: it has {limit} positions, and {needed} are needed; /reset forgets the conversation, /set ctx N enlarges it"
+        ),
+        Some(model::Error::Snapshot(model::SnapshotError::Adapters { .. })) => {
+            format!("{}: see /lora", plain(error))
         }
         _ => line(error),
     }
@@ -70,5 +76,7 @@ mod tests {
             "{full}"
         );
         assert_eq!(told(Failure::Cancelled), "m.gguf: cancelled");
+        let long = told(Failure::ContextOverflow { needed: 9, capacity: 8 });
+        assert!(long.ends_with("/reset forgets the conversation, /set ctx N enlarges it"), "{long}");
     }
 }

@@ -1,6 +1,6 @@
 //! Sampling parameters: from flags, else from Ollama, else from the model file, else our defaults.
 
-use crate::args::number;
+use crate::args::{number, range};
 use anyhow::{Result, anyhow};
 use gguf::{FromValue, Gguf};
 use model::Sampling;
@@ -103,17 +103,26 @@ struct Others<'a> {
 /// A number that Ollama's parameters, which are f64, become.
 trait FromNumber: Sized {
     fn from_number(number: f64) -> Self;
+    fn number(self) -> f64;
 }
 
 impl FromNumber for f32 {
     fn from_number(number: f64) -> Self {
         number as f32
     }
+
+    fn number(self) -> f64 {
+        self.into()
+    }
 }
 
 impl FromNumber for i64 {
     fn from_number(number: f64) -> Self {
         number as i64
+    }
+
+    fn number(self) -> f64 {
+        self as f64
     }
 }
 
@@ -147,9 +156,8 @@ impl<'a> Others<'a> {
             Ok(None) => Ok(default),
             Ok(Some(value)) if bounds.contains(&value) => Ok(value),
             Ok(Some(value)) => Err(anyhow!(
-                "the file recommends {key} = {value}, outside {} to {}; give {option}",
-                bounds.start(),
-                bounds.end()
+                "the file recommends {key} = {value}, but it must be {}; give {option}",
+                range(bounds.start().number(), bounds.end().number())
             )),
             Err(error) => Err(anyhow!("{error}; give {option}")),
         }
@@ -157,6 +165,11 @@ impl<'a> Others<'a> {
 }
 
 impl Flags {
+    /// Whether a flag gives the seed.
+    pub fn has_seed(&self) -> bool {
+        self.seed.is_some()
+    }
+
     /// The parameters of a saved session, changed by the flags that are given.
     pub fn over(&self, saved: &Sampling) -> Sampling {
         Sampling {
@@ -174,7 +187,7 @@ impl Flags {
 }
 
 /// A seed that differs in each run and is short enough to type.
-fn any_seed() -> u64 {
+pub fn any_seed() -> u64 {
     RandomState::new().hash_one(std::process::id()) & 0xffff_ffff
 }
 

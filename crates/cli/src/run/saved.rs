@@ -1,18 +1,28 @@
 //! Saves conversations and loads them again.
 
+use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow};
 use gguf::atomic_write;
 use model::chat::Message;
 use model::{Error, Session};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// A saved session: its file is open and not yet read.
 pub struct Saved {
-    path: PathBuf,
+    pub path: PathBuf,
     file: BufReader<File>,
+}
+
+/// What a saved session holds beside its tokens.
+#[derive(Default)]
+pub struct Conversation {
+    /// The turns. Raw sessions have none.
+    pub messages: Vec<Message>,
+    /// The settings that `/set` changed, by name.
+    pub settings: Vec<(String, String)>,
 }
 
 /// Opens a saved session, before a model is loaded for it.
@@ -26,10 +36,10 @@ pub fn open(path: &Path) -> Result<Saved> {
 }
 
 impl Saved {
-    /// Loads the saved state into the session; returns the messages, which a raw session does not
-    /// have.
-    pub fn load(mut self, session: &mut Session, raw: bool) -> Result<Vec<Message>> {
+    /// Loads the saved state into the session; returns the conversation.
+    pub fn load(mut self, session: &mut Session, raw: bool) -> Result<Conversation> {
         let name = || self.path.display().to_string();
+        let _bar = Bar::bytes(format!("loading {}", self.path.display()));
         session.load(&mut self.file).map_err(anyhow::Error::new).with_context(name)?;
         if self.file.read(&mut [0]).with_context(name)? > 0 {
             return Err(anyhow!(
@@ -38,14 +48,31 @@ impl Saved {
             ));
         }
         if raw {
-            return Ok(vec![]);
+            return Ok(Conversation::default());
         }
-        let messages: Result<Vec<Message>, _> = serde_json::from_slice(session.note());
-        let messages = messages.ok().filter(|messages| !messages.is_empty());
-        messages.ok_or_else(|| {
+        conversation(session.note()).filter(|conversation| !conversation.messages.is_empty()).ok_or_else(|| {
             anyhow!("{}: the session holds raw text, not a conversation; continue it with --raw", self.path.display())
         })
     }
+}
+
+/// The note of a session with these messages: the messages, or an object of messages and settings.
+pub fn note(messages: &[Message], settings: &[(String, String)]) -> String {
+    match settings {
+        [] => json!(messages).to_string(),
+        settings => json!({ "messages": messages, "settings": settings }).to_string(),
+    }
+}
+
+/// What a note holds.
+fn conversation(note: &[u8]) -> Option<Conversation> {
+    let mut note: Value = serde_json::from_slice(note).ok()?;
+    let (messages, settings) = match &mut note {
+        Value::Object(note) => (note.remove("messages")?, note.remove("settings")?),
+        messages => (messages.take(), json!([])),
+    };
+    let (messages, settings) = (serde_json::from_value(messages).ok()?, serde_json::from_value(settings).ok()?);
+    Some(Conversation { messages, settings })
 }
 
 /// Refuses a path that cannot be written, before the conversation begins.
@@ -66,9 +93,8 @@ pub fn writable(path: &Path) -> Result<()> {
     if made { Ok(()) } else { tried.context("--save-session cannot be written") }
 }
 
-/// Writes the session with its messages. An existing file stays until the new one is complete.
-pub fn save(session: &mut Session, messages: &[Message], path: &Path) -> Result<()> {
-    session.set_note(json!(messages).to_string());
+/// Writes the session with its note. An existing file stays until the new one is complete.
+pub fn save(session: &mut Session, path: &Path) -> Result<()> {
     // Errors of the session pass through `atomic_write` as I/O errors; `failed` keeps the original.
     let mut failed = None;
     let written = atomic_write(path, |out| {
@@ -81,5 +107,22 @@ pub fn save(session: &mut Session, messages: &[Message], path: &Path) -> Result<
     match failed {
         Some(error) => Err(anyhow::Error::new(error).context(format!("cannot save the session to {}", path.display()))),
         None => Ok(written?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_read_with_settings_and_without() {
+        let messages = [Message::user("a"), Message::assistant("b")];
+        for settings in [vec![], vec![("temp".to_string(), "0.5".to_string())]] {
+            let read = conversation(note(&messages, &settings).as_bytes()).unwrap();
+            assert_eq!((&read.messages[..], &read.settings), (&messages[..], &settings));
+        }
+        for bad in ["", "7", "{}", r#"{"messages": [], "settings": 7}"#, r#"[{"role": 7}]"#] {
+            assert!(conversation(bad.as_bytes()).is_none(), "{bad}");
+        }
     }
 }

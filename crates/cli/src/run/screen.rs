@@ -3,11 +3,13 @@
 use super::answer::Answer;
 use super::talk::Talk;
 use super::tools;
+use super::wrap::Wrap;
 use crate::exit::note;
-use crate::text::printable;
+use crate::text::{colors, printable};
 use anyhow::Result;
 use model::chat::{Event, Message};
 use std::io::{self, IsTerminal, Write};
+use terminal_size::{Width, terminal_size_of};
 
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
@@ -18,6 +20,9 @@ pub struct Screen {
     terminal: bool,
     /// Whether thinking is dimmed: at a terminal, unless `NO_COLOR` is set.
     dims: bool,
+    /// Break the lines of the answer and of the thinking, each if it goes to a terminal.
+    answer: Option<Wrap>,
+    thoughts: Option<Wrap>,
     /// Whether the last shown part was thinking.
     thinking: bool,
     /// Whether anything was printed to stdout, and whether it ended with a line break.
@@ -27,10 +32,21 @@ pub struct Screen {
 }
 
 impl Screen {
-    pub fn new() -> Self {
-        let (out, plain) = (io::stdout(), std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()));
-        let (terminal, dims) = (out.is_terminal(), io::stderr().is_terminal() && !plain);
-        Self { out, terminal, dims, thinking: false, shown: false, ended: true, reasons: vec![] }
+    /// Prints to stdout and stderr. `wraps` breaks lines between words.
+    pub fn new(wraps: bool) -> Self {
+        let (out, err) = (io::stdout(), io::stderr());
+        let wrap = |(Width(columns), _)| Wrap::new(columns);
+        Self {
+            terminal: out.is_terminal(),
+            dims: colors(&err),
+            answer: terminal_size_of(&out).filter(|_| wraps).map(wrap),
+            thoughts: terminal_size_of(&err).filter(|_| wraps).map(wrap),
+            out,
+            thinking: false,
+            shown: false,
+            ended: true,
+            reasons: vec![],
+        }
     }
 
     /// Prints one part of the answer.
@@ -44,7 +60,11 @@ impl Screen {
             }
             Event::ToolCall(call) => {
                 let line = format!("{}{}\n", if self.ended { "" } else { "\n" }, tools::json(call));
-                self.print(&line)
+                // A line of JSON stays whole.
+                let wrap = self.answer.take();
+                let printed = self.print(&line);
+                self.answer = wrap.map(Wrap::fresh);
+                printed
             }
         }
     }
@@ -67,7 +87,11 @@ impl Screen {
             self.thinking = true;
             write!(err, "{}", if self.dims { DIM } else { "" })?;
         }
-        write!(err, "{}", if self.dims { printable(text) } else { text.into() })?;
+        let text = if err.is_terminal() { printable(text) } else { text.into() };
+        match &mut self.thoughts {
+            Some(wrap) => write!(err, "{}", wrap.push(&text))?,
+            None => write!(err, "{text}")?,
+        }
         err.flush()
     }
 
@@ -75,6 +99,7 @@ impl Screen {
         if self.thinking {
             self.thinking = false;
             writeln!(io::stderr(), "{}\n", if self.dims { PLAIN } else { "" })?;
+            self.thoughts = self.thoughts.take().map(Wrap::fresh);
         }
         Ok(())
     }
@@ -82,8 +107,11 @@ impl Screen {
     fn print(&mut self, text: &str) -> io::Result<()> {
         self.stop_thinking()?;
         (self.shown, self.ended) = (true, text.ends_with('\n'));
-        let shown = if self.terminal { printable(text) } else { text.into() };
-        self.out.write_all(shown.as_bytes())?;
+        let text = if self.terminal { printable(text) } else { text.into() };
+        match &mut self.answer {
+            Some(wrap) => self.out.write_all(wrap.push(&text).as_bytes())?,
+            None => self.out.write_all(text.as_bytes())?,
+        }
         self.out.flush()
     }
 }
@@ -91,10 +119,21 @@ impl Screen {
 impl Talk {
     /// Prints the answer to stdout token by token, and ends the line.
     pub fn show(&mut self, message: Message) -> Result<Answer> {
-        let (mut screen, dropped) = (Screen::new(), self.session.dropped());
+        let (mut screen, dropped) = (Screen::new(self.wraps), self.session.dropped());
         let answer = self.answer(message, &mut |event| screen.show(event));
         screen.end(answer.is_ok())?;
         self.tell_shift(dropped);
+        answer
+    }
+
+    /// Prints the answer to a message that takes the place of the turns from index `at` on. After
+    /// an error these turns stay.
+    pub fn show_at(&mut self, at: usize, message: Message) -> Result<Answer> {
+        let replaced = self.messages.split_off(at.min(self.messages.len()));
+        let answer = self.show(message);
+        if answer.is_err() {
+            self.messages.extend(replaced);
+        }
         answer
     }
 }

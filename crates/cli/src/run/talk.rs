@@ -2,13 +2,15 @@
 
 use super::answer::{self, Answer, Sink};
 use super::args::Args;
-use super::saved;
+use super::saved::{self, Conversation, Saved};
 use crate::exit::note;
 use crate::interrupt;
+use crate::progress::Bar;
 use anyhow::Result;
 use model::chat::{Format, Message, Parser, RenderOptions};
 use model::tokenizer::Special;
 use model::{GenerateOptions, Session, SessionOptions};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +25,14 @@ pub struct Talk {
     /// The turns that a conversation begins with: the system message, and those of Ollama.
     pub first: Vec<Message>,
     pub messages: Vec<Message>,
+    /// The last message, if it has no answer because of an error.
+    pub failed: Option<Message>,
+    /// The settings that were changed in the chat and that a saved conversation keeps.
+    pub changed: Vec<(String, String)>,
+    /// Whether the seed was given, by a flag, by Ollama or by `/set`.
+    pub seeded: bool,
+    /// Whether lines of answers break between words at a terminal.
+    pub wraps: bool,
     /// The time from the start until the session exists, and the time that the weights took.
     pub load: Duration,
     pub weights: Duration,
@@ -76,23 +86,69 @@ impl Talk {
         }
     }
 
+    /// The index of the last message of one of these roles.
+    pub fn last(&self, roles: &[&str]) -> Option<usize> {
+        self.messages.iter().rposition(|message| roles.contains(&message.role.as_str()))
+    }
+
+    /// The system message of the conversation.
+    pub fn system(&self) -> Option<&str> {
+        let turns = if self.messages.is_empty() { &self.first } else { &self.messages };
+        turns.first().filter(|turn| turn.role == "system")?.content.as_ref()?.as_str()
+    }
+
+    /// The name of the model: the file's own, else that of the file.
+    pub fn name(&self) -> String {
+        let model = self.session.model();
+        match (model.file().get_opt::<&str>("general.name"), model.file().path()) {
+            (Ok(Some(name)), _) => name.to_string(),
+            (_, Some(path)) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            (_, None) => model.summary().architecture.to_string(),
+        }
+    }
+
     /// Clears the conversation.
     pub fn reset(&mut self) {
+        self.failed = None;
         self.messages.clear();
         self.session.reset();
     }
 
+    /// Continues a saved conversation. After an error the conversation stays.
+    pub fn load_from(&mut self, saved: Saved) -> Result<()> {
+        self.reopen()?;
+        let path = saved.path.clone();
+        let Conversation { messages, settings } = saved.load(&mut self.session, self.args.raw)?;
+        if self.args.raw {
+            self.args.load_session = Some(path);
+        }
+        (self.messages, self.failed) = (messages, None);
+        self.changed.clear();
+        if let Some(sampling) = self.session.sampling() {
+            self.options.sampling = sampling.clone();
+        }
+        self.adopt(&settings);
+        Ok(())
+    }
+
     /// Saves the conversation to the file of --save-session, if there is one.
     pub fn save(&mut self) -> Result<()> {
-        let Some(path) = &self.args.save_session else { return Ok(()) };
+        match self.args.save_session.clone() {
+            Some(path) => self.save_to(&path),
+            None => Ok(()),
+        }
+    }
+
+    /// Saves the conversation to a file.
+    pub fn save_to(&mut self, path: &Path) -> Result<()> {
+        let _bar = Bar::bytes(format!("saving {}", path.display()));
         // The first signal waits for the file.
         let _guard = interrupt::stops(Arc::default());
         let lost = self.session.model().executor().is_lost();
-        match saved::save(&mut self.session, &self.messages, path) {
+        self.session.set_note(saved::note(&self.messages, &self.changed));
+        match saved::save(&mut self.session, path) {
             // The device was lost while the cache was read: the tokens are saved without it.
-            Err(_) if !lost && self.session.model().executor().is_lost() => {
-                saved::save(&mut self.session, &self.messages, path)
-            }
+            Err(_) if !lost && self.session.model().executor().is_lost() => saved::save(&mut self.session, path),
             saved => saved,
         }
     }

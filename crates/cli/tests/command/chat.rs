@@ -1,5 +1,8 @@
 //! The chat, at a pseudo-terminal.
 
+mod commands;
+mod typing;
+
 use crate::tiny::{self, Model};
 use crate::{lora, weft};
 use nix::pty::{Winsize, openpty};
@@ -31,7 +34,12 @@ impl Terminal {
 
     /// The same with these environment variables.
     fn start_with(words: &[&str], environment: &[(&str, &str)]) -> Self {
-        let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+        Self::start_at(120, words, environment)
+    }
+
+    /// The same at a terminal of so many columns.
+    fn start_at(columns: u16, words: &[&str], environment: &[(&str, &str)]) -> Self {
+        let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(Some(&size), None).unwrap();
         // These copies are closed on exec. Otherwise the program would keep its own terminal open.
         let (slave, keys) = (pty.slave.try_clone().unwrap(), File::from(pty.master.try_clone().unwrap()));
@@ -62,10 +70,17 @@ impl Terminal {
     /// Waits until the screen has shown `text`, and drops the output up to its end.
     #[track_caller]
     fn expect(&mut self, text: &str) {
+        self.until(text);
+    }
+
+    /// The same; returns the output before `text`.
+    #[track_caller]
+    fn until(&mut self, text: &str) -> String {
         loop {
             if let Some(at) = self.seen.find(text) {
+                let before = self.seen[..at].to_string();
                 self.seen.drain(..at + text.len());
-                return;
+                return before;
             }
             match self.output.recv_timeout(Duration::from_secs(20)) {
                 Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
@@ -76,6 +91,21 @@ impl Terminal {
 
     fn keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Types a line at the next prompt, and waits for an answer.
+    #[track_caller]
+    fn says(&mut self, typed: &str, said: &str) {
+        self.expect("> ");
+        self.keys(&format!("{typed}\r"));
+        self.expect(said);
+    }
+
+    /// Leaves the chat at the next prompt.
+    #[track_caller]
+    fn leave(mut self) {
+        self.says("/exit", "");
+        assert_eq!(self.exit(), Some(0));
     }
 
     /// Closes the program's terminal, as a closed window or a lost connection does. Returns the
@@ -185,24 +215,19 @@ fn adapters_come_are_scaled_and_go_in_a_chat() {
     let model = Model::new(&tiny::builder(0.5));
     let adapter = lora::gguf(&model, "my adapter.gguf", 32);
     let mut chat = Terminal::start(&["run", model.path(), "--device", "cpu", "--temp", "0", "-n", "4"]);
-    let mut says = |typed: &str, said: &str| {
-        chat.expect("> ");
-        chat.keys(&format!("{typed}\r"));
-        chat.expect(said);
-    };
-    says("/lora", "no adapters; /lora add FILE[:SCALE]");
-    says(&format!("/lora add {adapter}:0.5"), "my adapter.gguf times 0.5 (1 layer, 512 B)");
-    says("ab", "\n");
-    says("/lora scale 1 2", "times 2 (1 layer");
-    says("/lora scale 2 2", "no adapter \"2\"; there are 1");
-    says("/lora scale 1 nan", "X must be a finite number");
-    says("/lora add none.gguf", "none.gguf: cannot open");
-    says("/lora list", "1  ");
-    says("/lora mend", "say /lora, /lora add FILE[:SCALE]");
-    says("/lora remove 1", "no adapters");
-    says("/help", "/lora");
-    says("/exit", "");
-    assert_eq!(chat.exit(), Some(0));
+    chat.says("/lora", "no adapters; /lora add FILE[:SCALE]");
+    chat.says(&format!("/lora add {adapter}:0.5"), "my adapter.gguf times 0.5 (changes 1 matrix, 512 B)");
+    chat.says(&format!("/lora add {adapter}"), "is adapter 1 already, times 0.5; /lora scale 1 X changes its scale");
+    chat.says(&format!("/lora add {}", model.beside("./my adapter.gguf")), "is adapter 1 already");
+    chat.says("ab", "\n");
+    chat.says("/lora scale 1 2", "times 2 (changes 1 matrix");
+    chat.says("/lora scale 2 2", "no adapter \"2\"; there is 1");
+    chat.says("/lora scale 1 nan", "X must be a finite number");
+    chat.says("/lora add none.gguf", "none.gguf: no such adapter");
+    chat.says("/lora list", "1  ");
+    chat.says("/lora mend", "say /lora, /lora add FILE[:SCALE]");
+    chat.says("/lora remove 1", "no adapters");
+    chat.leave();
 }
 
 #[test]
@@ -212,7 +237,8 @@ fn an_error_ends_the_turn_and_not_the_chat() {
     chat.keys(
         "This question has far more tokens than a context of thirty positions could ever hold, however it is read.\r",
     );
-    chat.expect("the context is full");
+    chat.expect("the context is full: it has 30 positions, and ");
+    chat.expect(" are needed; /reset forgets the conversation, /set ctx N enlarges it\r\n");
     chat.expect("> ");
     chat.keys("What is 3 + 4?\r");
     chat.expect("3 + 4 = 7.");

@@ -123,7 +123,11 @@ fn what_is_wrong_with_an_adapter_is_one_line_that_names_it() {
         "{wide}"
     );
     assert!(with(model.path()).failed(1).contains("general.type"));
-    assert!(with(&model.beside("none.gguf")).failed(1).contains("none.gguf"));
+    assert!(with(&model.beside("none.gguf")).failed(1).contains("none.gguf: no such adapter: there is no file"));
+    let line = with("nowhere:abc").failed(1);
+    assert!(line.contains("nowhere:abc: no such adapter: there is no file or folder of this name"), "{line}");
+    let line = with(&format!("{}:abc", model.beside("wide.gguf"))).failed(1);
+    assert!(line.contains("wide.gguf exists, and \"abc\" is not a scale: write a number, as in "), "{line}");
     assert!(with(model.folder.path().to_str().unwrap()).failed(1).contains("adapter_model.safetensors"));
     for text in ["", "neither the one nor the other"] {
         let notes = model.beside("notes.txt");

@@ -19,6 +19,22 @@ fn the_prompt_may_come_through_a_pipe() {
 }
 
 #[test]
+fn a_missing_model_is_told_before_an_empty_prompt_and_an_empty_prompt_before_the_weights() {
+    let missing = piped(&["run", "nowhere.gguf", "--device", "cpu"], "").failed(1);
+    assert!(missing.contains("nowhere.gguf: no such file"), "{missing}");
+    let model = Model::new(&tiny::builder(f32::NAN).set("general.architecture", "weave"));
+    let empty = piped(&["run", model.path(), "--device", "cpu"], "").failed(2);
+    assert!(empty.contains("the prompt is empty"), "{empty}");
+}
+
+#[test]
+fn a_probability_out_of_bounds_is_told_in_few_words() {
+    let refused = run(&["run", "-p", QUESTION, "--top-p", "2"]);
+    assert!(refused.code == 2 && refused.err.contains("must be above 0 and at most 1"), "{}", refused.err);
+    assert!(!refused.err.contains("00000"), "{}", refused.err);
+}
+
+#[test]
 fn the_software_gpu_answers_too_and_is_not_called_a_gpu() {
     let run = run(&["run", "--device", "gpu", "-p", QUESTION]);
     assert_eq!((run.code, run.out.as_str()), (0, ANSWER), "{}", run.err);

@@ -111,6 +111,17 @@ impl Session {
         block_on(self.load_async(input))
     }
 
+    /// As [`Session::reopen_async`].
+    ///
+    /// # Errors
+    /// As [`Session::reopen_async`].
+    ///
+    /// # Panics
+    /// As [`Session::reopen_async`].
+    pub fn reopen(&mut self, options: SessionOptions) -> Result<(), Error> {
+        block_on(self.reopen_async(options))
+    }
+
     /// As [`Session::move_to_async`].
     ///
     /// # Errors

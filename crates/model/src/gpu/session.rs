@@ -164,6 +164,29 @@ impl Session {
         Ok(())
     }
 
+    /// Continues with other options, such as another context length. The tokens, the adapters,
+    /// sampling and note stay, and the whole conversation is evaluated again before the next token.
+    /// Until this returns, the old cache and the first positions of the new cache are both held.
+    ///
+    /// # Errors
+    /// [`Error::ContextOverflow`] if the tokens do not fit into the new context; the errors of
+    /// [`Model::session_async`] and [`Session::set_adapters`]. Nothing changes after an error.
+    ///
+    /// # Panics
+    /// If [`SessionOptions::sequences`] is 0.
+    pub async fn reopen_async(&mut self, options: SessionOptions) -> Result<(), Error> {
+        let mut runner = Runner::new(self.model().clone(), &options).await?;
+        runner.set_adapters(self.adapters().to_vec())?;
+        let (needed, limit) = (self.tokens().len(), runner.context());
+        if needed > limit {
+            return Err(Error::ContextOverflow { needed, limit });
+        }
+        let tokens = std::mem::take(&mut self.sequence.tokens);
+        self.sequence = Sequence { tokens, ..runner.sequence() };
+        self.runner = runner;
+        Ok(())
+    }
+
     /// Forgets all tokens after the first `tokens`.
     pub fn rollback(&mut self, tokens: usize) {
         self.sequence.rollback(tokens);

@@ -51,6 +51,28 @@ fn feeding_past_the_context_or_the_vocabulary_changes_nothing() {
 }
 
 #[test]
+fn another_context_keeps_the_tokens_and_one_that_is_too_short_changes_nothing() {
+    for executor in both() {
+        let model = Tiny::qwen3().on(&executor);
+        let mut session = model.session(exact(16).context(30)).unwrap();
+        session.feed(&ids(20, 1)).unwrap();
+        session.set_note("kept");
+        let first = drawn(&run(&mut session, greedy(4)));
+        let error = session.reopen(exact(16).context(23)).unwrap_err();
+        assert!(matches!(error, Error::ContextOverflow { needed: 24, limit: 23 }), "{error}");
+        assert!(matches!(session.reopen(exact(16).context(0)).unwrap_err(), Error::Context { .. }));
+        assert_eq!((session.context(), session.tokens().len()), (30, 24));
+        session.reopen(exact(16).context(64)).unwrap();
+        assert_eq!((session.context(), session.tokens().len(), session.evaluated()), (64, 24, 0));
+        assert_eq!((session.note(), session.sampling()), (&b"kept"[..], Some(&Sampling::greedy())));
+        let rest = drawn(&run(&mut session, greedy(20)));
+        let mut whole = model.session(exact(16).context(64)).unwrap();
+        whole.feed(&ids(20, 1)).unwrap();
+        assert_eq!([first, rest].concat(), drawn(&run(&mut whole, greedy(24))), "{}", executor.kind());
+    }
+}
+
+#[test]
 fn a_full_context_ends_the_answer_and_every_token_stays() {
     for executor in both() {
         let model = Tiny::qwen3().on(&executor);
