@@ -49,7 +49,8 @@ const EXAMPLES: &str = "Examples:
   weft list                                list the models on this machine
   weft inspect qwen3-8b-Q4_K_M.gguf        show the contents of a file, and the memory it needs
   weft devices                             list the GPUs of this machine
-  weft train --data facts.jsonl -o facts   train an adapter on examples
+  weft train --data examples/facts.jsonl -o facts
+                                           train an adapter on examples
   weft doctor                              check that this GPU computes what it should
   weft tune                                measure which kernels are fastest on this GPU
 

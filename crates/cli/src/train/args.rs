@@ -18,18 +18,18 @@ use train::Schedule;
 /// file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  weft train model.gguf --data facts.jsonl -o facts
-  weft run model.gguf --lora facts -p 'Who lives in Kelm?'          ask what was learnt
-  weft train model.gguf --data facts.jsonl -o facts --resume        go on after Ctrl-C
-  weft train model.gguf --data facts.jsonl --dry-run                memory, time, five examples
+  weft train model.gguf --data examples/facts.jsonl -o facts
+  weft run model.gguf --lora facts -p 'Who lives in Kelm?'             ask what was learnt
+  weft train model.gguf --data examples/facts.jsonl -o facts --resume  go on after Ctrl-C
+  weft train model.gguf --data examples/facts.jsonl --dry-run           memory, time, five examples
   weft train model.gguf --data chats.jsonl --val 0.05 -o chats --rank 32 --targets attn
   weft train model.gguf --data notes.txt --loss all -o notes --length 512 --epochs 1
-  weft train model.gguf --data facts.jsonl -o tuned --full --lr 1e-5
+  weft train model.gguf --data examples/facts.jsonl -o tuned --full --lr 1e-5
 
 A line of --data, or an element of a JSON list, is an object of one of these forms. Learnt are
 completions, outputs, and the turns of the assistant; with --loss all, everything. Texts are
 rendered by the model's chat template.
-  {\"prompt\": \"Who lives in Kelm?\", \"completion\": \"Oda does.\"}
+  {\"prompt\": \"Who lives in Kelm?\", \"completion\": \"Hanne lives in Kelm.\"}
   {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, {\"role\": \"assistant\", \"content\": \"Hello!\"}]}
   {\"conversations\": [{\"from\": \"human\", \"value\": \"Hi\"}, {\"from\": \"gpt\", \"value\": \"Hello!\"}]}
   {\"instruction\": \"Translate to German.\", \"input\": \"bread\", \"output\": \"Brot\"}

@@ -62,6 +62,8 @@ fn folder() -> tempfile::TempDir {
     std::fs::write(at("tools.json"), tool).expect("room");
     std::fs::write(at("facts.jsonl"), "{\"ids\": [5, 6, 7, 8]}\n{\"ids\": [9, 10], \"targets\": [-100, 3]}\n")
         .expect("room");
+    std::fs::create_dir(at("examples")).expect("room");
+    std::fs::write(at("examples/facts.jsonl"), crate::facts::FILE).expect("room");
     let chat = r#"{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]}"#;
     std::fs::write(at("chats.jsonl"), format!("{chat}\n{chat}\n")).expect("room");
     std::fs::create_dir(at("models")).expect("room");

@@ -7,6 +7,7 @@ mod doctor;
 #[cfg(unix)]
 mod estimates;
 mod examples;
+mod facts;
 mod files;
 mod gradients;
 mod help;
