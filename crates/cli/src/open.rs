@@ -58,7 +58,7 @@ impl Source {
             Found::File(path) => path,
             Found::Ollama(entry) => entry.model.path,
         };
-        Ok(Gguf::open_with(path, OpenOptions { mmap: self.mapping.maps() })?)
+        Ok(Gguf::open_with(path, OpenOptions::default().mmap(self.mapping.maps()))?)
     }
 
     /// Reads the whole model; returns one line for every damaged tensor.

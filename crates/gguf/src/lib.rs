@@ -16,7 +16,7 @@
 //! In reading order:
 //!
 //! * [`Gguf`] is an opened file. [`OpenOptions`] and [`Source`] decide how its bytes are read: by
-//!   positioned reads, from memory, or mapped (feature `mmap`, on by default).
+//!   positioned reads, from memory, or mapped (feature `mmap`, off by default).
 //! * [`Value`], [`Array`] and [`FromValue`] are the metadata, with checked types.
 //! * [`TensorInfo`] describes a tensor. [`GgmlType`] is its type, with the [`Field`]s of a block.
 //! * [`dequantize`] and [`quantize`] convert blocks of every type. [`quants`] has the codebooks.
