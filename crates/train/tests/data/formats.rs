@@ -202,7 +202,7 @@ fn files_without_bytes_pipes_and_folders_are_told() {
         use std::os::fd::AsRawFd;
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
-        let reason = "it is a pipe or a device, but a file of examples is read many times; write it to a file, or pipe it in with --data -";
+        let reason = "it is a pipe or a device, but a file of examples is read many times; write it to a file, or read it as a stream";
         assert_eq!(open(&pipe), format!("{}: {reason}", pipe.display()));
         let (reader, _writer) = std::io::pipe().expect("a pipe");
         let number = format!("/dev/fd/{}", reader.as_raw_fd());
