@@ -8,7 +8,7 @@ use crate::progress::Bar;
 use crate::steps::{Steps, both_ways};
 use anyhow::{Context, Result, anyhow};
 use clap::ValueHint;
-use kernels::{Progress, Watch};
+use kernels::Watch;
 use model::{KvType, SessionOptions};
 use serde_json::json;
 use std::io::{BufRead, Write};
@@ -117,10 +117,7 @@ fn computed(args: &Args, gradients: &mut Gradients, documents: &[Document]) -> R
     let guard = interrupt::stops(Arc::clone(&cancel));
     let bar = Bar::count("computing gradients");
     let report = bar.reporter();
-    let progress = |progress: Progress| {
-        let (done, total) = both_ways(progress);
-        report(done as usize, total as usize);
-    };
+    let progress = |phase, progress| report(both_ways(phase, progress));
     let result = gradients.compute(documents, Watch { cancel: Some(&cancel), progress: Some(&progress) });
     drop(guard);
     match result {

@@ -2,7 +2,7 @@
 
 use crate::data::{Data, DataOptions, Texts};
 use crate::error::Error;
-use gguf::{FileSource, Source};
+use gguf::{FileSource, Progress, Source};
 use std::path::PathBuf;
 
 impl Data {
@@ -14,7 +14,7 @@ impl Data {
         files: &[PathBuf],
         texts: Texts,
         options: &DataOptions,
-        progress: &dyn Fn(u64, u64),
+        progress: &dyn Fn(Progress),
     ) -> Result<Self, Error> {
         let open = |path: &PathBuf| {
             let name = path.display().to_string();

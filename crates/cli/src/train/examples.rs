@@ -38,7 +38,7 @@ impl Examples {
         let texts = Texts::from(file);
         let read = |files: &[std::path::PathBuf]| -> Result<Data> {
             let bar = Bar::bytes("checking the examples");
-            Ok(Data::open(files, texts.clone(), &options, &|done, total| bar.set(done, total))?)
+            Ok(Data::open(files, texts.clone(), &options, &|progress| bar.show(progress))?)
         };
         let held = match &args.val {
             Some(Held::File(file)) => Some(read(std::slice::from_ref(file))?),

@@ -193,7 +193,7 @@ fn files_without_bytes_pipes_and_folders_are_told() {
         assert!(stream(name, &bytes, qwen2(), &options()).next(9).expect("nothing").is_empty());
     }
     let open = |path: &std::path::Path| {
-        Data::open(&[path.to_path_buf()], qwen2(), &options(), &|_, _| ()).map(|_| ()).expect_err("refused").to_string()
+        Data::open(&[path.to_path_buf()], qwen2(), &options(), &|_| ()).map(|_| ()).expect_err("refused").to_string()
     };
     let folder = tempfile::tempdir().expect("a folder");
     assert_eq!(open(folder.path()), format!("{}: it is a folder; name the files in it", folder.path().display()));
