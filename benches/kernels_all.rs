@@ -12,6 +12,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gguf::GgmlType;
 use kernels::Work;
 use kernels::ops::{self, Attend};
+use kernels::testing::Switches;
 use kernels::testing::exec::profile::work;
 use kernels::testing::graph::record;
 use kernels::testing::kernel::format::random_block;

@@ -7,6 +7,7 @@ use cpu_ref::{KvType, Mask};
 use criterion::Criterion;
 use gguf::GgmlType;
 use kernels::ops::{self, Attend};
+use kernels::testing::Switches;
 use kernels::{Caps, Device, KvState, Lead, PlanOptions, Precision, RopeTable, StateKind, Tensor, Weight};
 
 const EPS: f32 = 1e-6;

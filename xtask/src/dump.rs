@@ -8,6 +8,7 @@ use gguf::Gguf;
 use kernels::Executor;
 use kernels::Precision;
 use kernels::plan::{PlanOptions, Planned, plan};
+use kernels::testing::Switches;
 use kernels::testing::cases;
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::kernel::random::Gen;

@@ -16,6 +16,7 @@ use args::Activations;
 pub use args::Args;
 use check::{Check, same_best};
 use fixtures::{FOLDERS, ids, json};
+use kernels::testing::Switches;
 use kernels::{Device, Executor, PlanOptions, Precision};
 use model::{KvType, Model, ModelFile, Sampling, SessionOptions, Tapped};
 use serde_json::Value;

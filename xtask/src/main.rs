@@ -4,6 +4,7 @@ mod browser;
 mod compiled;
 mod contracts;
 mod curve;
+mod dist;
 mod dump;
 mod faults;
 mod files;
@@ -65,6 +66,7 @@ enum Command {
     },
     /// Package the crates, and run the examples of each README with the package of its crate alone
     Packages,
+    Dist(dist::Args),
     /// Compare training with torch, PEFT, TRL and llama.cpp, by tests/peers/run.py
     Peers(peers::Args),
     /// Time `weft bench` of two binaries alternately and compare the medians
@@ -88,6 +90,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Contracts { check } => contracts::run(check)?,
         Command::Map { check } => map::run(check)?,
         Command::Packages => packages::run().map(|()| true)?,
+        Command::Dist(args) => dist::run(&args).map(|()| true)?,
         Command::Peers(args) => peers::run(&args)?,
         Command::Turns(args) => turns::run(&args)?,
         Command::Curve(args) => curve::run(&args).map(|()| true)?,

@@ -7,6 +7,7 @@ use gguf::GgmlType;
 use kernels::Precision;
 use kernels::ops::{self, Attend};
 use kernels::plan::{PlanOptions, merge_rules, plan};
+use kernels::testing::Switches;
 use kernels::testing::kernel::Kernel;
 use kernels::testing::kernel::dispatch::When;
 use kernels::testing::kinds::card;

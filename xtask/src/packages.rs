@@ -91,7 +91,7 @@ pub fn cargo(target: &Path) -> Command {
 }
 
 /// The version of all packages, as the workspace's manifest has it.
-fn version() -> Result<String> {
+pub fn version() -> Result<String> {
     let manifest = crate::workspace::read("Cargo.toml")?;
     let package = manifest.split("[workspace.package]").nth(1).context("Cargo.toml: no [workspace.package]")?;
     let line = package.lines().find_map(|line| line.strip_prefix("version = ")).context("Cargo.toml: no version")?;

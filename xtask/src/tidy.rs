@@ -8,6 +8,7 @@ mod circles;
 mod declarations;
 pub mod fields;
 mod files;
+mod flags;
 pub mod heads;
 mod messages;
 mod pieces;
@@ -101,6 +102,7 @@ pub fn run() -> anyhow::Result<bool> {
     let imports = imports(&files, &mut found);
     let public = public::public(&files, &mut found);
     messages::messages(&files, &mut found);
+    flags::flags(&files, &mut found);
     pieces::pieces(&files, &mut found);
     declarations::check(&files, &mut found);
     heads::check(&files, &mut found);

@@ -8,10 +8,10 @@ mod table;
 mod training;
 
 use crate::exit::usage;
-use anyhow::Result;
+use anyhow::{Result, bail};
 pub use args::Args;
 use grid::Test;
-use kernels::Precision;
+use kernels::{Executor, Precision};
 use measure::Bench;
 use serde_json::Value;
 use std::io::Write;
@@ -28,6 +28,9 @@ pub fn run(args: &Args) -> Result<()> {
     let most = args.batch.iter().copied().max().unwrap_or(1);
     let sequences = options.clone().sequences(if args.train { 1 } else { most });
     let loaded = args.source.load(file, &args.place.device, &sequences, &args.adapters, !args.train)?;
+    if args.profile {
+        can_profile(loaded.model.executor())?;
+    }
     let options = args.source.named(loaded.checked.settled(&options))?;
     let mut bench = args.source.named(Bench::new(args, loaded, options))?;
     let mut out = std::io::stdout();
@@ -51,4 +54,14 @@ pub fn run(args: &Args) -> Result<()> {
         writeln!(out, "{}", Value::Array(all))?;
     }
     Ok(())
+}
+
+/// Refuses a profile before anything is measured, where no device can give one.
+fn can_profile(executor: &Executor) -> Result<()> {
+    let what = match executor {
+        Executor::Cpu => "the model runs on the CPU".to_string(),
+        Executor::Gpu(device) if !device.caps().timestamps => format!("{} has none", device.adapter().name),
+        Executor::Gpu(_) => return Ok(()),
+    };
+    bail!("--profile needs a GPU with timestamps, but {what}; `weft devices` lists the GPUs, --device chooses one")
 }

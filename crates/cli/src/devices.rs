@@ -2,6 +2,7 @@
 
 use crate::cache;
 use crate::executor::limits;
+use crate::exit::note;
 use crate::progress::Bar;
 use crate::tune;
 use anyhow::Result;
@@ -10,7 +11,7 @@ use kernels::choose::{Crossover, Rates};
 use kernels::measure::{Measured, Transfer, measure};
 use kernels::{AdapterSummary, Device, Select};
 use serde_json::{Map, Value, json};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 /// List the GPUs of this machine, with features, limits and speed
 ///
@@ -38,6 +39,10 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let adapters = Device::list();
     let mut out = std::io::stdout();
+    // At a terminal a line of progress tells what takes long. In a pipe, nothing else would.
+    if !(args.no_measure || adapters.is_empty() || out.is_terminal() && std::io::stderr().is_terminal()) {
+        note("measuring every adapter, software drivers for some seconds; --no-measure leaves it out");
+    }
     if args.json {
         let all: Vec<Value> = adapters.iter().map(|adapter| adapter_json(args, adapter)).collect();
         writeln!(out, "{}", Value::Array(all))?;

@@ -186,7 +186,7 @@ fn load(args: &Args, options: &SessionOptions) -> Result<(Device, Model)> {
 fn reference(args: &Args) -> Result<Model> {
     let file = args.source.model_file()?;
     let bar = Bar::bytes("loading onto the CPU");
-    args.source.named(file.on_with(&Executor::Cpu, &|done, total| bar.set(done, total)))
+    args.source.named(file.on_with(&Executor::Cpu, &|progress| bar.show(progress)))
 }
 
 /// The lines that say what is compared where.

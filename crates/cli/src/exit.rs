@@ -118,12 +118,14 @@ fn flags(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
             return Some(if flags.is_empty() { "--device".into() } else { flags.join(", ").into() });
         }
         Some(train::Error::TooLong { .. }) => return Some("--micro".into()),
+        Some(train::Error::Pipe { .. }) => return Some("--data -".into()),
+        Some(train::Error::Unwritable { .. }) => return Some("--type".into()),
         _ => {}
     }
-    use model::SnapshotError;
-    if let Some(train::Error::Unwritable { .. }) = error.downcast_ref() {
-        return Some("--type".into());
+    if error.downcast_ref().is_some_and(model::chat::ChatError::raw_text_helps) {
+        return Some("--raw".into());
     }
+    use model::SnapshotError;
     let flags = match error.downcast_ref::<model::Error>()? {
         model::Error::TooLarge { weights, available, .. } if weights < available => "--ctx and --kv",
         model::Error::TooLarge { .. } => "--device",
@@ -131,6 +133,7 @@ fn flags(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
         model::Error::Context { .. } | model::Error::ContextOverflow { .. } => "--ctx",
         model::Error::Snapshot(SnapshotError::Adapters { .. }) => "--lora",
         model::Error::Snapshot(SnapshotError::KvType { .. }) => "--kv",
+        model::Error::Chat(error) if error.raw_text_helps() => "--raw",
         model::Error::Kernels(kernels::Error::DeviceLost { .. }) => "--device",
         model::Error::Kernels(kernels::Error::OutOfMemory { .. }) => "--ctx, --kv and --device",
         _ => return None,
@@ -166,6 +169,12 @@ mod tests {
         );
         let lost = kernels::Error::DeviceLost { what: "a step".to_string(), reason: "reset".to_string() };
         assert!(line(&model::Error::from(lost).into()).ends_with("or use the CPU (see --device)"));
+        let template = || model::chat::ChatError::Unbounded { what: "a loop" };
+        for refused in [template().into(), model::Error::from(template()).into()] {
+            assert!(line(&refused).ends_with("or take a file with another template (see --raw)"), "{refused}");
+        }
+        let pipe = train::Error::Pipe { file: "facts".to_string() };
+        assert!(line(&pipe.into()).ends_with("read it as a stream (see --data -)"));
         assert!(!line(&model::Error::NothingFed.into()).contains("--"));
     }
 

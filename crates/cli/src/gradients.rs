@@ -10,7 +10,7 @@ use crate::steps::{Steps, both_ways};
 use crate::train::{LENGTH, Learnt};
 use anyhow::{Result, anyhow};
 use clap::ValueHint;
-use kernels::{Executor, Progress, Watch};
+use kernels::{Executor, Watch};
 use model::{KvType, ModelFile, SessionOptions};
 use serde_json::json;
 use std::io::{BufReader, Write, stdin};
@@ -119,7 +119,7 @@ fn documents(args: &Args, file: &ModelFile) -> Result<Vec<Document>> {
         documents = Stream::new("stdin", Box::new(BufReader::new(stdin())), texts, &options).next(args.batch)?;
     } else {
         let bar = Bar::bytes("checking the examples");
-        let data = Data::open(&args.data, texts, &options, &|done, total| bar.set(done, total))?;
+        let data = Data::open(&args.data, texts, &options, &|progress| bar.show(progress))?;
         for n in 0..data.len().min(args.batch.into()) {
             documents.extend(data.documents(n)?);
         }
@@ -136,10 +136,7 @@ fn computed(args: &Args, gradients: &mut Gradients, documents: &[Document]) -> R
     let guard = interrupt::stops(Arc::clone(&cancel));
     let bar = Bar::count("computing gradients");
     let report = bar.reporter();
-    let progress = |progress: Progress| {
-        let (done, total) = both_ways(progress);
-        report(done as usize, total as usize);
-    };
+    let progress = |phase, progress| report(both_ways(phase, progress));
     let result = gradients.compute(documents, Watch { cancel: Some(&cancel), progress: Some(&progress) });
     drop(guard);
     match result {

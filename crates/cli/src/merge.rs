@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> Result<()> {
     let cancel = Arc::new(AtomicBool::new(false));
     let guard = interrupt::stops(Arc::clone(&cancel));
     let bar = Bar::bytes(format!("writing {}", args.output.display()));
-    let progress = |done, total| bar.set(done, total);
+    let progress = |progress| bar.show(progress);
     let watch = Writing { cancel: Some(&cancel), progress: Some(&progress) };
     let merged = train::merge(&file, &adapters, args.ty.0, &args.output, watch);
     drop((guard, bar));

@@ -58,7 +58,7 @@ impl Source {
             Found::File(path) => path,
             Found::Ollama(entry) => entry.model.path,
         };
-        Ok(Gguf::open_with(path, OpenOptions { mmap: self.mapping.maps() })?)
+        Ok(Gguf::open_with(path, OpenOptions::default().mmap(self.mapping.maps()))?)
     }
 
     /// Reads the whole model; returns one line for every damaged tensor.
@@ -68,7 +68,7 @@ impl Source {
     pub fn damage(&self, file: &Gguf) -> Result<Vec<String>> {
         if let Found::Ollama(entry) = self.find()? {
             let bar = Bar::bytes(format!("hashing {}", entry.name));
-            entry.verify(&|done, total| bar.set(done, total))?;
+            entry.verify(&|progress| bar.show(progress))?;
         }
         verify(file)
     }
@@ -149,7 +149,7 @@ impl Source {
     /// Loads the weights onto an executor, with progress.
     pub fn weights(&self, file: ModelFile, executor: Executor) -> Result<Model> {
         let bar = Bar::bytes(format!("loading onto {}", executor.name()));
-        self.named(file.on_with(executor, &|done, total| bar.set(done, total)))
+        self.named(file.on_with(executor, &|progress| bar.show(progress)))
     }
 
     /// Adds the file's name to an error that does not mention it.

@@ -1,5 +1,6 @@
 //! Progress on stderr, shown only at a terminal and only for work that takes longer than 300 ms.
 
+use gguf::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -68,13 +69,18 @@ impl Bar {
         }
     }
 
-    /// A function like [`Bar::set`] that other threads can call, also after the bar is gone.
-    pub fn reporter(&self) -> impl Fn(usize, usize) + Send + Sync + 'static {
+    /// Reports the progress of a library.
+    pub fn show(&self, progress: Progress) {
+        self.set(progress.done, progress.total);
+    }
+
+    /// A function like [`Bar::show`] that other threads can call, also after the bar is gone.
+    pub fn reporter(&self) -> impl Fn(Progress) + Send + Sync + 'static {
         let (bar, shown) = (self.bar.clone(), self.waiter.is_some());
-        move |done, total| {
+        move |progress| {
             if shown {
-                bar.set_length(total as u64);
-                bar.set_position(done as u64);
+                bar.set_length(progress.total);
+                bar.set_position(progress.done);
             }
         }
     }

@@ -81,8 +81,8 @@ impl FromStr for Captures {
     }
 }
 
-/// The progress of a step, forward and backward: done, and in all.
-pub fn both_ways(progress: Progress) -> (u64, u64) {
-    let before = if progress.phase == Phase::Backward { progress.total } else { 0 };
-    (u64::from(before + progress.done), 2 * u64::from(progress.total))
+/// The progress of a step, forward and backward.
+pub fn both_ways(phase: Phase, Progress { done, total }: Progress) -> Progress {
+    let before = if phase == Phase::Backward { total } else { 0 };
+    Progress { done: before + done, total: 2 * total }
 }

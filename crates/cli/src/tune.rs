@@ -44,7 +44,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
 
-    /// auto (the best GPU), gpu, or part of an adapter's name as `weft devices` lists it
+    /// auto (the best GPU), gpu (also a software adapter), or part of an adapter's name as
+    /// `weft devices` lists it
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: Choice,
 
@@ -63,11 +64,18 @@ pub fn run(args: &Args) -> Result<()> {
     if args.forget {
         return forget(&device, &path, args.json);
     }
-    let shapes = args.model.as_deref().map(shapes).transpose()?;
-    let device = cache::attach(&device);
-    if device.adapter().class == Class::Software {
-        note(&format!("software adapter {}; this is not a GPU", device.adapter().name));
+    let (is_software, name) = (device.adapter().class == Class::Software, &device.adapter().name);
+    if is_software && matches!(args.device, Choice::Auto) {
+        return Err(usage(format!(
+            "{name} is a software adapter, which --device auto never takes, so there is nothing to tune; \
+             --device gpu tunes it all the same"
+        )));
     }
+    let shapes = args.model.as_deref().map(shapes).transpose()?;
+    if is_software {
+        note(&format!("software adapter {name}; --device auto never takes it, so only --device uses its table"));
+    }
+    let device = cache::attach(&device);
     let stop = Arc::new(AtomicBool::new(false));
     let guard = interrupt::stops(Arc::clone(&stop));
     let tuned = {

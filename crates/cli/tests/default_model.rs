@@ -1,6 +1,7 @@
 //! The default model answers its held-out questions on both executors, greedily. A broken kernel
 //! makes this fail.
 
+use kernels::testing::Switches;
 use kernels::{Class, Device, Executor, PlanOptions, Precision};
 use model::chat::{Message, RenderOptions};
 use model::tokenizer::Special;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use gguf::{Gguf, OpenOptions};
+use gguf::Gguf;
 
 fn main() -> ExitCode {
     let Some(path) = std::env::args().nth(1) else {
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
 }
 
 fn inspect(path: &str) -> gguf::Result<()> {
-    let gguf = Gguf::open_with(path, OpenOptions { mmap: false })?;
+    let gguf = Gguf::open(path)?;
     println!("version {}, alignment {}", gguf.version(), gguf.alignment());
     for (key, value) in gguf.metadata() {
         println!("{key} = {value}");

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gguf::{GgmlType, Gguf, OpenOptions, dequantize, quantize};
+use gguf::{GgmlType, Gguf, dequantize, quantize};
 
 /// The largest allowed ratio of a tensor's error to llama.cpp's error.
 const MOST: f64 = 1.02;
@@ -119,5 +119,5 @@ fn rms(squares: f64, elements: usize) -> f64 {
 }
 
 fn open(path: &PathBuf) -> gguf::Result<Gguf> {
-    Gguf::open_with(path, OpenOptions { mmap: false })
+    Gguf::open(path)
 }

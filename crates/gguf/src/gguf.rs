@@ -23,6 +23,7 @@ pub struct Gguf {
 
 /// How to open a file. The default reads it.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct OpenOptions {
     /// Maps the file, so that [`Gguf::tensor_bytes`] works. If another process truncates a mapped
     /// file, touching the lost bytes ends this process. Has no effect without the feature `mmap`.
@@ -30,6 +31,12 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
+    /// Sets whether the file is mapped. Has no effect without the feature `mmap`.
+    #[must_use]
+    pub fn mmap(self, mmap: bool) -> Self {
+        Self { mmap }
+    }
+
     pub(crate) fn source(self, path: &Path) -> Result<Box<dyn Source>> {
         #[cfg(feature = "mmap")]
         if self.mmap {

@@ -16,12 +16,13 @@
 //! In reading order:
 //!
 //! * [`Gguf`] is an opened file. [`OpenOptions`] and [`Source`] decide how its bytes are read: by
-//!   positioned reads, from memory, or mapped (feature `mmap`, on by default).
+//!   positioned reads, from memory, or mapped (feature `mmap`, off by default).
 //! * [`Value`], [`Array`] and [`FromValue`] are the metadata, with checked types.
 //! * [`TensorInfo`] describes a tensor. [`GgmlType`] is its type, with the [`Field`]s of a block.
 //! * [`dequantize`] and [`quantize`] convert blocks of every type. [`quants`] has the codebooks.
 //! * [`GgufBuilder`] collects metadata and tensors and writes a file. [`atomic_write`] writes any
 //!   file completely or not at all.
+//! * [`Progress`] is how far some work is, in all crates of the workspace.
 //! * [`Error`] names the key or tensor, the problem, and often a remedy.
 //!
 //! A file can be made and read in memory:
@@ -72,6 +73,8 @@ mod build;
 
 mod atomic;
 
+mod progress;
+
 #[doc(hidden)]
 pub mod fuzz;
 
@@ -83,6 +86,7 @@ pub use error::{Error, NameProblem, Result};
 pub use fields::Field;
 pub use gguf::{Gguf, OpenOptions};
 pub use meta_value::MetaValue;
+pub use progress::Progress;
 pub use quants::{dequantize, quantize};
 #[cfg(feature = "mmap")]
 pub use source::MapSource;

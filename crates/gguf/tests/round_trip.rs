@@ -236,8 +236,8 @@ proptest! {
         builder.save(file.path()).unwrap();
         let ways = [
             Gguf::from_bytes(bytes.clone()),
-            Gguf::open_with(file.path(), OpenOptions { mmap: false }),
-            Gguf::open_with(file.path(), OpenOptions { mmap: true }),
+            Gguf::open(file.path()),
+            Gguf::open_with(file.path(), OpenOptions::default().mmap(true)),
         ];
         for gguf in ways {
             let gguf = gguf.unwrap();

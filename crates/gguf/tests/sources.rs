@@ -43,7 +43,7 @@ fn any_part_opens_the_whole_split_file() {
     let folder = tempfile::tempdir().unwrap();
     save(folder.path(), &parts());
     for (number, mmap) in [(1, false), (2, true), (3, false)] {
-        let gguf = Gguf::open_with(path(folder.path(), number), OpenOptions { mmap }).unwrap();
+        let gguf = Gguf::open_with(path(folder.path(), number), OpenOptions::default().mmap(mmap)).unwrap();
         assert_eq!((gguf.architecture().unwrap(), gguf.tensors().len()), ("qwen3", 4));
         assert_eq!(gguf.path().unwrap(), path(folder.path(), 1));
         for i in 0..4 {
@@ -103,7 +103,7 @@ fn a_file_that_shrinks_after_opening_gives_an_error() {
     let ones = GgufBuilder::new().tensor_f32("t", &[4096], &[1.0; 4096]);
     for mmap in [false, true] {
         ones.save(file.path()).unwrap();
-        let gguf = Gguf::open_with(file.path(), OpenOptions { mmap }).unwrap();
+        let gguf = Gguf::open_with(file.path(), OpenOptions::default().mmap(mmap)).unwrap();
         let len = fs::metadata(file.path()).unwrap().len();
         fs::OpenOptions::new().write(true).open(file.path()).unwrap().set_len(len - 1).unwrap();
         let error = gguf.dequantized(gguf.tensor("t").unwrap()).unwrap_err().to_string();

@@ -2,6 +2,7 @@
 //! one.
 
 use gguf::GgmlType;
+use kernels::testing::Switches;
 use kernels::testing::kernel::random::Gen;
 use kernels::{
     Counts, Device, Executor, Lead, LowRank, PlanOptions, Recorder, Shape, States, StepInput, TensorBytes, Watch,

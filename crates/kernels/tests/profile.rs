@@ -4,6 +4,7 @@
 use cpu_ref::{KvType, Mask};
 use kernels::Work;
 use kernels::ops::{self, Attend};
+use kernels::testing::Switches;
 use kernels::{
     Counts, Device, Error, Executor, KvState, Lead, Limits, PlanOptions, Recorder, Select, Shape, StateKind, States,
     StepInput, Watch, Weights,

@@ -3,6 +3,7 @@
 
 use gguf::GgmlType;
 use kernels::ops::{embed, gather_rows, penalize, rope, sample, scale};
+use kernels::testing::Switches;
 use kernels::testing::kernel::random::Gen;
 use kernels::testing::parity::Case;
 use kernels::{

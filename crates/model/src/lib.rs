@@ -45,6 +45,7 @@ pub mod tokenizer;
 pub use base::Base;
 pub use error::Error;
 pub use file::ModelFile;
+pub use gguf::Progress;
 #[cfg(feature = "gpu")]
 pub use gpu::*;
 pub use left_out::LeftOut;

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Tiny, both, exact, ids, logits, worst};
+use kernels::testing::Switches;
 use kernels::{Counts, PlanOptions, States, StepInput, Watch};
 use model::Model;
 use model::arch::Logits;

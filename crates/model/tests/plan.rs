@@ -6,6 +6,7 @@ mod lora;
 
 use common::{Tiny, open};
 use gguf::GgmlType;
+use kernels::testing::Switches;
 use kernels::testing::kinds::kinds;
 use kernels::testing::sweep::refusal;
 use kernels::{Caps, Class, Executor, PlanOptions, Precision, Table};

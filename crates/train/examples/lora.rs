@@ -8,7 +8,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [path, facts, folder] = &words[..] else { return Err("usage: lora MODEL.gguf FACTS.jsonl FOLDER".into()) };
     let model = Model::open(path)?.on(Executor::best())?;
-    let data = Data::open(&[facts.into()], Texts::from(&model), &DataOptions::default(), &|_, _| {})?;
+    let data = Data::open(&[facts.into()], Texts::from(&model), &DataOptions::default(), &|_| {})?;
     let mut batches = Batches::new(data, 8, 0); // examples of a step, seed
     let mut trainer = Trainer::new(&model, Lora::new(16), &TrainerOptions::default())?;
     for _ in 0..3 * batches.per_epoch() {

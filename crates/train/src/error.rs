@@ -78,6 +78,12 @@ pub enum Error {
     /// A file of examples cannot be read.
     #[error("{file}: {reason}")]
     Read { file: String, reason: String },
+    /// Examples come from a pipe, but they are read many times.
+    #[error(
+        "{file}: it is a pipe or a device, but a file of examples is read many times; write it to \
+         a file, or read it as a stream"
+    )]
+    Pipe { file: String },
     /// Files of examples have none that can be learnt.
     #[error(
         "{files}: no example that can be learnt; {bad} bad lines were skipped, and {dropped} \

@@ -1,17 +1,43 @@
-//! Exact gradients of Gemma and Qwen models, on any GPU and on the CPU.
+//! Trains Gemma and Qwen models in GGUF files, quantized ones too, on any GPU and on the CPU.
 //!
-//! The forward pass is the recording that runs the model. This crate walks it in reverse and
-//! appends the derivative of each operation to the same recording, so a plan computes both.
+//! ```no_run
+//! use train::kernels::{Executor, Watch};
+//! use train::model::Model;
+//! use train::{Batches, Data, DataOptions, Lora, Texts, Trainer, TrainerOptions};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let model = Model::open("qwen3-8b-q4_k_m.gguf")?.on(Executor::best())?;
+//!     let data = Data::open(&["facts.jsonl".into()], Texts::from(&model), &DataOptions::default(), &|_| {})?;
+//!     let mut batches = Batches::new(data, 8, 0); // examples of a step, seed
+//!     let mut trainer = Trainer::new(&model, Lora::new(16), &TrainerOptions::default())?;
+//!     for _ in 0..3 * batches.per_epoch() {
+//!         let step = trainer.step(&batches.next()?, Watch::default())?;
+//!         println!("{:4} {:.4}", step.number, step.loss.loss);
+//!     }
+//!     trainer.save_peft("facts")?;
+//!     Ok(())
+//! }
+//! ```
 //!
 //! In reading order:
 //!
-//! * [`Document`] is an example as token ids. [`Data`] reads examples from files, [`Stream`] reads
-//!   them once, both by the [`Texts`] of a model; [`Batches`] puts them in an [`Order`].
+//! * [`Trainer`] makes steps with AdamW, by [`TrainerOptions`] and a [`Schedule`]. [`Lora`] or
+//!   [`Full`] is the [`Method`]: what is trained, and how it begins. A [`Step`] has its loss.
+//! * [`Data`] reads examples from files, [`Stream`] reads them once, both by the [`Texts`] of a
+//!   model; [`Batches`] puts them in an [`Order`]. [`Document`] is an example as token ids.
+//! * [`Folder`] is the folder of a run, with checkpoints and the log. A run that goes on from a
+//!   checkpoint has the bits of a run that was not stopped.
+//! * [`save_peft`], [`save_gguf`], [`merge`] and [`save_model`] write the results.
+//! * [`Memory`] is what all this needs, known before anything is allocated.
+//!
+//! The gradients are there by themselves, too. The forward pass is the recording that runs the
+//! model. This crate walks it in reverse and appends the derivative of each operation to the same
+//! recording, so a plan computes both.
+//!
 //! * [`Trained`] says what is trained: low-rank factors ([`FactorPair`]), or weights of the model.
 //! * [`Targets`] chooses the weights that get factors, and makes new factors.
 //! * [`Gradients`] computes the [`Loss`] of a batch and its gradients ([`Parameter`]).
 //! * [`GradientOptions`] has the rows of a step, the [`Checkpointing`], and what is captured.
-//! * [`Memory`] is what all this needs, known before anything is allocated.
 
 #[cfg(not(target_arch = "wasm32"))]
 mod adapter;

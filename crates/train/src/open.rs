@@ -2,7 +2,7 @@
 
 use crate::data::{Data, DataOptions, Texts};
 use crate::error::Error;
-use gguf::{FileSource, Source};
+use gguf::{FileSource, Progress, Source};
 use std::path::PathBuf;
 
 impl Data {
@@ -14,29 +14,21 @@ impl Data {
         files: &[PathBuf],
         texts: Texts,
         options: &DataOptions,
-        progress: &dyn Fn(u64, u64),
+        progress: &dyn Fn(Progress),
     ) -> Result<Self, Error> {
         let open = |path: &PathBuf| {
             let name = path.display().to_string();
-            if let Some(reason) = std::fs::metadata(path).ok().and_then(|found| unfit(&found)) {
-                return Err(Error::Read { file: name, reason: reason.to_string() });
+            if let Ok(found) = std::fs::metadata(path)
+                && !found.is_file()
+            {
+                return Err(match found.is_dir() {
+                    true => Error::Read { file: name, reason: "it is a folder; name the files in it".to_string() },
+                    false => Error::Pipe { file: name },
+                });
             }
             let source = FileSource::open(path)?;
             Ok((name, Box::new(source) as Box<dyn Source>))
         };
         Self::new(files.iter().map(open).collect::<Result<_, Error>>()?, texts, options, progress)
     }
-}
-
-/// Why something that is no regular file cannot be read.
-fn unfit(found: &std::fs::Metadata) -> Option<&'static str> {
-    if found.is_file() {
-        return None;
-    }
-    Some(match found.is_dir() {
-        true => "it is a folder; name the files in it",
-        false => {
-            "it is a pipe or a device, but a file of examples is read many times; write it to a file, or pipe it in with --data -"
-        }
-    })
 }

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use gguf::quants::WRITTEN;
-use gguf::{GgmlType, Gguf, GgufBuilder, TensorInfo, quantize};
+use gguf::{GgmlType, Gguf, GgufBuilder, Progress, TensorInfo, quantize};
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct Writing<'a> {
     /// Stops the writing. Nothing of the file is left then.
     pub cancel: Option<&'a AtomicBool>,
-    /// Gets (bytes written, bytes in total) of the tensors.
-    pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+    /// Gets the bytes of the tensors that are written.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
 /// Fills whole rows of a tensor, from this row on, with values.
@@ -194,7 +194,7 @@ impl Log<'_> {
     fn add(&self, bytes: usize) -> io::Result<()> {
         let done = self.done.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         if let Some(progress) = self.watch.progress {
-            progress(done, self.total);
+            progress(Progress { done, total: self.total });
         }
         if self.is_cancelled() { Err(io::Error::other("cancelled")) } else { Ok(()) }
     }

@@ -235,9 +235,9 @@ fn a_cancelled_merge_leaves_the_old_file() {
     let file = model::ModelFile::open(file).expect("the default model");
     let adapters = [(AdapterFile::open(&adapter).expect("an adapter"), 1.0)];
     let (cancel, last) = (AtomicBool::new(false), AtomicU64::new(0));
-    let progress = |done, total: u64| {
-        last.fetch_max(done, Ordering::Relaxed);
-        cancel.store(done > total / 2, Ordering::Relaxed);
+    let progress = |progress: kernels::Progress| {
+        last.fetch_max(progress.done, Ordering::Relaxed);
+        cancel.store(progress.done > progress.total / 2, Ordering::Relaxed);
     };
     let merge = |watch: Writing<'_>| train::merge(&file, &adapters, Some(GgmlType::Q8_0), &out, watch);
     let error = merge(Writing { cancel: Some(&cancel), progress: Some(&progress) }).expect_err("cancelled");

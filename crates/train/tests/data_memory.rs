@@ -56,7 +56,7 @@ impl Source for Generated {
 }
 
 fn open(lines: u64, list: bool) -> Data {
-    Data::new(vec![("made.jsonl".to_string(), Box::new(Generated { lines, list }))], qwen2(), &options(), &|_, _| ())
+    Data::new(vec![("made.jsonl".to_string(), Box::new(Generated { lines, list }))], qwen2(), &options(), &|_| ())
         .expect("good lines")
 }
 

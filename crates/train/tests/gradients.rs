@@ -182,24 +182,24 @@ fn a_cancelled_batch_runs_again_with_the_same_bits_and_tells_how_far_it_is() {
         let (kind, model) = (executor.kind(), model(executor));
         let mut gradients = Gradients::new(&model, &Trained::Factors(factors(&model)), &options()).expect("gradients");
         let told = Mutex::new(vec![]);
-        let note = |progress: Progress| told.lock().expect("a list").push(progress);
+        let note = |phase: Phase, progress: Progress| told.lock().expect("a list").push((phase, progress));
         let mut loss = |watch: Watch<'_>| {
             gradients.compute(&documents(), watch).map(|loss| (loss.loss.to_bits(), gradients.gradients()))
         };
         let whole = loss(Watch { cancel: None, progress: Some(&note) }).expect("a loss");
         let whole = (whole.0, whole.1.expect("gradients"));
         let told = told.into_inner().expect("a list");
-        let layers = model.summary().block_count;
+        let layers = u64::from(model.summary().block_count);
         for phase in [Phase::Forward, Phase::Backward] {
-            let done: Vec<u32> =
-                told.iter().filter(|p| p.phase == phase && p.total == layers).map(|p| p.done).collect();
+            let of = told.iter().filter(|(of, progress)| *of == phase && progress.total == layers);
+            let done: Vec<u64> = of.map(|(_, progress)| progress.done).collect();
             assert!(done.is_sorted() && (0..layers).all(|layer| done.contains(&layer)), "{kind}: {phase:?} {done:?}");
         }
         // Cancelled at every cut in turn, the last one included; on a device at every eleventh.
         let every = if matches!(model.executor(), Executor::Cpu) { 1 } else { 11 };
         for at in (0..told.len()).rev().step_by(every) {
             let (cancel, left) = (AtomicBool::new(false), AtomicUsize::new(at));
-            let count = |_: Progress| {
+            let count = |_: Phase, _: Progress| {
                 if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_err() {
                     cancel.store(true, Ordering::Relaxed);
                 }

@@ -1,7 +1,7 @@
 //! Training of a small model: going on from a checkpoint, micro-batches, cancelled steps, steps
 //! that are skipped.
 
-use kernels::{Device, Executor, Progress, Watch};
+use kernels::{Device, Executor, Phase, Progress, Watch};
 use model::Model;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -204,7 +204,7 @@ fn a_cancelled_step_leaves_nothing_behind() {
         let (before, tally) = (bits(&trainer.parameters().expect("parameters")), trainer.tally());
         for after in [0, 2, 5] {
             let (cancel, seen) = (AtomicBool::new(false), AtomicUsize::new(0));
-            let progress = |_: Progress| {
+            let progress = |_: Phase, _: Progress| {
                 if seen.fetch_add(1, Ordering::Relaxed) == after {
                     cancel.store(true, Ordering::Relaxed);
                 }

@@ -5,6 +5,7 @@
 
 use super::{Check, Golden};
 use anyhow::{Result, ensure};
+use kernels::testing::Switches;
 use kernels::{Device, PlanOptions};
 use model::{KvType, Model, SessionOptions};
 use std::collections::BTreeMap;

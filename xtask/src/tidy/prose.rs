@@ -1,4 +1,5 @@
-//! The width of comments, errors and Markdown: prose has shorter lines than code.
+//! The width of comments, errors and Markdown: prose has shorter lines than code. And the place of
+//! measured speeds, which is not the list of changes.
 
 use super::files::Files;
 
@@ -21,6 +22,9 @@ pub fn prose(files: &Files, found: &mut Vec<String>) {
             let inside = line.trim_start_matches(['/', '!', ' ']);
             if inside.starts_with("```") {
                 fenced = !fenced;
+            }
+            if path == "CHANGELOG.md" && line.contains("tok/s") {
+                found.push(format!("{path}:{n}: a measured speed; benches/RESULTS.md has them"));
             }
             let columns = line.chars().count();
             // A table's row and an address cannot be broken.
@@ -60,6 +64,12 @@ mod tests {
         assert_eq!(findings("a.rs", &format!("    #[error(\"{long}\")]\n")), 1);
         assert_eq!(findings("a.rs", &format!("    let a = \"{long}\"; // as a string\n")), 0);
         assert_eq!(findings("a.rs", &format!("//~ {long}end\n")), 0);
+    }
+
+    #[test]
+    fn a_speed_in_the_list_of_changes_is_found() {
+        assert_eq!(findings("CHANGELOG.md", "* Prompts are read at 14,941 tok/s.\n"), 1);
+        assert_eq!(findings("benches/RESULTS.md", "* Prompts are read at 14,941 tok/s.\n"), 0);
     }
 
     #[test]

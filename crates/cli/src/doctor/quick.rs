@@ -72,8 +72,8 @@ fn compare(session: &mut Session, mirror: &mut Mirror, what: &str) -> Result<Vec
     let cancel = session.cancel_flag();
     session.agree(
         mirror,
-        Some(&|done, all| {
-            bar.set(u64::from(done), u64::from(all));
+        Some(&|progress| {
+            bar.show(progress);
             if guard.raised() {
                 cancel.store(true, Ordering::Relaxed);
             }

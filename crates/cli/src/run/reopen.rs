@@ -41,7 +41,7 @@ impl Talk {
         let executor = source.located(self.args.place.device.open(&file, &self.opening))?;
         let name = executor.name();
         let bar = Bar::bytes(format!("loading onto {name}"));
-        let model = source.named(file.on_with(executor, &|done, total| bar.set(done, total)))?;
+        let model = source.named(file.on_with(executor, &|progress| bar.show(progress)))?;
         let adapters =
             self.session.adapters().iter().map(|applied| lora::again(applied, &model)).collect::<Result<_>>()?;
         source.named(self.session.move_to(&model, adapters))?;

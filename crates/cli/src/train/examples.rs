@@ -56,7 +56,7 @@ impl Examples {
         let texts = Texts::from(file);
         let read = |files: &[std::path::PathBuf]| -> Result<Data> {
             let bar = Bar::bytes("checking the examples");
-            Ok(Data::open(files, texts.clone(), &options, &|done, total| bar.set(done, total))?)
+            Ok(Data::open(files, texts.clone(), &options, &|progress| bar.show(progress))?)
         };
         let held = match &args.val {
             Some(Held::File(file)) => Some(read(std::slice::from_ref(file))?),
@@ -93,7 +93,7 @@ impl Examples {
         let files = vec![(name, Box::new(lines.into_bytes()) as Box<dyn gguf::Source>)];
         // An answer may be empty: then nothing of it can be learnt.
         let options = self.options.clone().skip_bad(true);
-        let data = Data::new(files, data.texts().clone(), &options, &|_, _| ())?;
+        let data = Data::new(files, data.texts().clone(), &options, &|_| ())?;
         let share = rehearse.of(args.batch);
         let batches = Batches::new(data.clone(), share, args.seed);
         self.rehearsed = Some(Rehearsed { data, batches, before: Position::default(), share, batch: args.batch });

@@ -14,7 +14,7 @@ use crate::output;
 use crate::steps::both_ways;
 use crate::text::quoted;
 use anyhow::{Context, Error, Result};
-use kernels::{Executor, Progress, Watch};
+use kernels::{Executor, Watch};
 use model::{KvType, Model, ModelFile, SessionOptions};
 use serde_json::json;
 use std::io::Write;
@@ -268,10 +268,7 @@ impl<'a> Run<'a> {
     /// Calls `work` with progress and the flag of Ctrl-C.
     fn watched<T>(&mut self, work: impl FnOnce(&mut Trainer, Watch<'_>) -> Result<T, train::Error>) -> Result<T> {
         let report = self.report.bar().reporter();
-        let progress = |progress: Progress| {
-            let (done, total) = both_ways(progress);
-            report(done as usize, total as usize);
-        };
+        let progress = |phase, progress| report(both_ways(phase, progress));
         let watch = Watch { cancel: Some(&self.cancel), progress: Some(&progress) };
         named(self.args, work(&mut self.trainer, watch))
     }

@@ -116,8 +116,9 @@ fn runs(line: &str, folder: &Path) {
             line = line.replace(large, small);
         }
     }
+    // `tune` refuses the software driver that `auto` never takes.
     if line.contains("weft tune") && !line.contains("--forget") {
-        line = line.replace(" --seconds 30", "") + " --seconds 1";
+        line = line.replace(" --seconds 30", "") + " --seconds 1 --device gpu";
     }
     let bin = Path::new(env!("CARGO_BIN_EXE_weft")).parent().expect("a folder");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());

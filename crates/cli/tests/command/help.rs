@@ -2,7 +2,7 @@
 
 use crate::{run, weft};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 15] = [
     "run",
     "list",
     "inspect",
@@ -13,6 +13,8 @@ const COMMANDS: [&str; 13] = [
     "devices",
     "doctor",
     "gradients",
+    "train",
+    "merge",
     "tune",
     "completions",
     "man",
@@ -25,6 +27,26 @@ fn every_command_has_help_with_examples() {
         assert!(top.contains(&format!("\n  {command} ")), "{command}");
         let help = run(&[command, "--help"]).good();
         assert!(help.contains("Usage: weft ") && help.contains(&format!("Examples:\n  weft {command}")), "{help}");
+    }
+}
+
+#[test]
+fn the_page_of_the_command_lists_every_command() {
+    let top = run(&["--help"]).good();
+    let list = top.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let of_help = list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let of_help: Vec<&str> = of_help.filter(|name| !name.is_empty() && *name != "help").collect();
+    assert!(of_help.len() >= COMMANDS.len() && COMMANDS.iter().all(|name| of_help.contains(name)), "{of_help:?}");
+    let page = include_str!("../../README.md");
+    // The first column of the table: one command, or several.
+    let column = page.lines().filter_map(|line| line.strip_prefix("| `weft ")?.split(" | ").next());
+    let of_page = column.flat_map(|commands| commands.split("`weft ")).filter_map(|of| of.split([' ', '`']).next());
+    let of_page: Vec<&str> = of_page.collect();
+    for name in &of_help {
+        assert!(of_page.contains(name), "crates/cli/README.md has no row for weft {name}");
+    }
+    for name in of_page {
+        assert!(of_help.contains(&name), "crates/cli/README.md has a row for weft {name}, which is no command");
     }
 }
 

@@ -193,6 +193,26 @@ fn a_file_of_another_architecture_is_shown_but_not_verified() {
 }
 
 #[test]
+fn a_profile_on_the_cpu_is_refused_before_anything_is_measured() {
+    let refused = run(&["bench", "--profile", "-p", "4", "-n", "0", "-r", "1", "--device", "cpu"]);
+    assert_eq!(refused.out, "");
+    let line = refused.failed(1);
+    assert!(line.contains("needs a GPU with timestamps") && line.contains("`weft devices`"), "{line}");
+}
+
+/// In a pipe there is no line of progress, and a software driver takes seconds.
+#[test]
+fn devices_in_a_pipe_say_what_takes_long() {
+    let measured = run(&["devices"]);
+    assert!(
+        measured.err.contains("measuring every adapter") && measured.err.contains("--no-measure"),
+        "{}",
+        measured.err
+    );
+    assert_eq!(run(&["devices", "--no-measure"]).err, "");
+}
+
+#[test]
 fn devices_are_listed_with_features_and_limits() {
     let json = run(&["devices", "--json"]).json();
     let adapters = json.as_array().unwrap();

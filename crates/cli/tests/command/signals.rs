@@ -67,7 +67,7 @@ fn a_signal_while_logits_are_written_leaves_no_file() {
 #[test]
 fn ctrl_c_ends_the_tuning_and_tells_what_is_known() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = weft(&["tune", "--seconds", "600", "--json"]);
+    let mut command = weft(&["tune", "--device", "gpu", "--seconds", "600", "--json"]);
     let mut child =
         command.env("WEFT_CACHE_DIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(1500));

@@ -32,7 +32,7 @@ fn what_is_measured_is_kept_and_forgotten_when_asked() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     assert!(!tuned(folder, &[]));
-    let json = run(folder, &["tune", "--seconds", "3", "--json"]).json();
+    let json = run(folder, &["tune", "--device", "gpu", "--seconds", "3", "--json"]).json();
     let [file] = tables(folder).try_into().expect("one file for the adapter");
     assert_eq!(json["file"], file.to_str().unwrap());
     let measured = json["measured"].as_array().unwrap();
@@ -54,7 +54,7 @@ fn commands_choose_by_what_was_kept_and_as_usual_where_that_is_damaged_or_not_wa
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let usual = plan(folder, &[]).0;
-    run(folder, &["tune", "--seconds", "2"]);
+    run(folder, &["tune", "--device", "gpu", "--seconds", "2"]);
     let [file] = tables(folder).try_into().expect("one file for the adapter");
     let text = fs::read_to_string(&file).unwrap();
     let line = text.lines().find(|line| line.starts_with("q8_rows ")).unwrap();
@@ -76,8 +76,26 @@ fn commands_choose_by_what_was_kept_and_as_usual_where_that_is_damaged_or_not_wa
 fn a_model_gives_the_shapes_and_one_that_is_none_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let model = crate::tiny::Model::new(&crate::tiny::builder(0.1));
-    let json = run(folder.path(), &["tune", model.path(), "--seconds", "1", "--json"]).json();
+    let json = run(folder.path(), &["tune", model.path(), "--device", "gpu", "--seconds", "1", "--json"]).json();
     assert_eq!(json["measured"].as_array().unwrap().len(), kernels::THRESHOLDS.len(), "{json}");
-    let missing = run(folder.path(), &["tune", "no-such-model.gguf"]).failed(1);
+    let missing = run(folder.path(), &["tune", "no-such-model.gguf", "--device", "gpu"]).failed(1);
     assert!(missing.contains("no such file"), "{missing}");
+}
+
+/// `auto` never takes a software adapter: a table for it is measured only where it is asked for.
+#[test]
+fn a_software_adapter_is_tuned_only_if_the_device_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = run(folder.path(), &["devices", "--no-measure", "--json"]).json()[0].clone();
+    let tuned = run(folder.path(), &["tune", "--seconds", "1"]);
+    if device["class"] == "software" {
+        let line = tuned.failed(2);
+        assert!(line.contains("which --device auto never takes") && line.contains("--device gpu"), "{line}");
+        assert!(tables(folder.path()).is_empty());
+        let named = run(folder.path(), &["tune", "--seconds", "1", "--device", device["name"].as_str().unwrap()]);
+        assert!(named.err.contains("only --device uses its table"), "{}", named.err);
+        assert_eq!(named.code, 0, "{}", named.err);
+    } else {
+        tuned.good();
+    }
 }

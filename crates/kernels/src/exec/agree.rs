@@ -8,7 +8,8 @@ pub mod rows;
 
 use super::cpu::{CpuPlan, input_words};
 use super::gpu::GpuPlan;
-use super::{Outputs, Plan, Progress, Watch};
+use super::watch::Passed;
+use super::{Compiled, Outputs, Plan, Watch};
 use crate::error::Error;
 use crate::exec::states::States;
 use crate::exec::weights::Weights;
@@ -187,9 +188,9 @@ impl Plan {
         input: &StepInput,
         watch: Watch<'_>,
     ) -> Result<(Outputs, Vec<Agreement>), Error> {
-        match self {
-            Self::Gpu(plan) => plan.agree(mirror, states, input, watch).await,
-            Self::Cpu(plan) => Ok((plan.run(states, input, watch)?, vec![])),
+        match &mut self.0 {
+            Compiled::Gpu(plan) => plan.agree(mirror, states, input, watch).await,
+            Compiled::Cpu(plan) => Ok((plan.run(states, input, watch)?, vec![])),
         }
     }
 }
@@ -231,7 +232,7 @@ impl GpuPlan {
             .collect();
         let (mut agreements, mut kept) = (vec![], Kept::new());
         for (n, (group, wanted)) in groups.iter().zip(&wanted).enumerate().take(end) {
-            watch.at(Progress { phase: Phase::Forward, done: n as u32, total: end as u32 })?;
+            watch.at(Passed { phase: Phase::Forward, done: n as u32, total: end as u32 })?;
             if *wanted {
                 agreements.push(self.compare(group, &host, mirror, &kept, (states, input)).await?);
             } else {

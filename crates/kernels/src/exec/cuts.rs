@@ -1,6 +1,6 @@
 //! Where a plan is cut into submits, and how far a run is at each cut.
 
-use super::watch::{Progress, Watch};
+use super::watch::{Passed, Watch};
 use crate::caps::Class;
 use crate::caps::table::steps::{EARLY_DISPATCHES, PASS_DISPATCHES};
 use crate::error::Error;
@@ -8,6 +8,7 @@ use crate::graph::operation::Work;
 use crate::graph::record::{Phase, Stage};
 use crate::graph::tensor::Counts;
 use crate::plan::Placed;
+use gguf::Progress;
 use std::ops::Range;
 
 /// The longest submit of a class of adapters, in seconds, at the rates of a slow adapter of that
@@ -40,7 +41,7 @@ pub(super) enum End {
     /// A submit, so that the device begins while the host encodes the next pass.
     Early,
     /// A submit, after which a run can be cancelled, and how far the run is.
-    Cut(Progress),
+    Cut(Passed),
     /// The copies for the read-back.
     Last,
 }
@@ -117,39 +118,40 @@ fn cut(works: &[(Stage, Work)], class: Class, every_layer: bool) -> Vec<(Range<u
 /// How far a run is: counts the layers of each phase.
 pub(super) struct Far {
     layers: u32,
-    now: Progress,
+    now: Passed,
 }
 
 impl Far {
     /// Before the first of these stages.
     pub fn over(stages: impl Iterator<Item = Stage>) -> Self {
         let layers = stages.filter_map(|stage| stage.layer).max().map_or(0, |l| l + 1);
-        Self { layers, now: Progress { phase: Phase::Forward, done: 0, total: layers } }
+        Self { layers, now: Passed { phase: Phase::Forward, done: 0, total: layers } }
     }
 
     /// Before an operation of this stage. Stages without a layer, in front of the layers of a phase
     /// or behind them, do not count.
-    pub fn at(&mut self, stage: Stage) -> Progress {
+    pub fn at(&mut self, stage: Stage) -> Passed {
         let done = match (stage.phase, stage.layer) {
             (Phase::Forward, Some(layer)) => layer,
             (Phase::Backward, Some(layer)) => self.layers - 1 - layer,
             (phase, None) if phase == self.now.phase => self.now.done,
             (_, None) => 0,
         };
-        self.now = Progress { phase: stage.phase, done, total: self.layers };
+        self.now = Passed { phase: stage.phase, done, total: self.layers };
         self.now
     }
 
-    pub fn now(&self) -> Progress {
+    pub fn now(&self) -> Passed {
         self.now
     }
 }
 
 impl Watch<'_> {
     /// Reports how far a run is, and looks whether it is cancelled.
-    pub(crate) fn at(&self, progress: Progress) -> Result<(), Error> {
+    pub(crate) fn at(&self, passed: Passed) -> Result<(), Error> {
         if let Some(report) = self.progress {
-            report(progress);
+            let Passed { phase, done, total } = passed;
+            report(phase, Progress { done: done.into(), total: total.into() });
         }
         match self.cancel {
             Some(flag) if flag.load(std::sync::atomic::Ordering::Relaxed) => Err(Error::Cancelled),
@@ -206,7 +208,7 @@ mod tests {
         assert_eq!(passes(31), [(0..31, End::Last)]);
         assert_eq!(passes(32), [(0..16, End::Early), (16..32, End::Last)]);
         assert_eq!(ends(&passes(727)), [16, 48, 112, 176, 240, 304, 368, 432, 496, 560, 624, 727]);
-        let far = Progress { phase: Phase::Forward, done: 1, total: 2 };
+        let far = Passed { phase: Phase::Forward, done: 1, total: 2 };
         let cut = early(vec![(0..70, End::Cut(far)), (70..80, End::Last)]);
         assert_eq!(cut, [(0..16, End::Early), (16..70, End::Cut(far)), (70..80, End::Last)]);
     }

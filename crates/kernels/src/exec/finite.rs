@@ -2,7 +2,7 @@
 
 use super::cpu::CpuPlan;
 use super::gpu::GpuPlan;
-use super::plan::Plan;
+use super::plan::{Compiled, Plan};
 use super::watch::Watch;
 use crate::error::Error;
 use crate::exec::states::States;
@@ -38,9 +38,9 @@ impl Plan {
         states: &mut States,
         input: &StepInput,
     ) -> Result<Option<NotFinite>, Error> {
-        match self {
-            Self::Gpu(plan) => plan.first_not_finite(states, input).await,
-            Self::Cpu(plan) => plan.first_not_finite(states, input),
+        match &mut self.0 {
+            Compiled::Gpu(plan) => plan.first_not_finite(states, input).await,
+            Compiled::Cpu(plan) => plan.first_not_finite(states, input),
         }
     }
 }

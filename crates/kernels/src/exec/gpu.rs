@@ -399,6 +399,6 @@ impl Device {
         let target = pool.take().await?;
         encoder.copy_buffer_to_buffer(source, 0, &target, 0, Some(pool.bytes));
         let submission = self.submit(encoder);
-        Ok(Pending::Gpu(Read::start(pool, target, submission, vec![(0, pool.bytes)])))
+        Ok(Pending::gpu(Read::start(pool, target, submission, vec![(0, pool.bytes)])))
     }
 }

@@ -3,9 +3,9 @@
 //! All of them may be bound as read-only storage or copied from. Whoever writes to them breaks what
 //! plans rely on.
 
-use super::Plan;
 use super::states::{States, Store};
 use super::weights::Weights;
+use super::{Compiled, Plan};
 use crate::graph::tensor::{Place, State, Weight};
 
 impl Weights {
@@ -41,9 +41,9 @@ impl Plan {
     /// was submitted.
     #[must_use]
     pub fn wgpu_buffer(&self, n: usize) -> Option<&wgpu::Buffer> {
-        match self {
-            Self::Gpu(plan) => plan.result(n),
-            Self::Cpu(_) => None,
+        match &self.0 {
+            Compiled::Gpu(plan) => plan.result(n),
+            Compiled::Cpu(_) => None,
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod weights;
 
 pub use finite::NotFinite;
 pub use pending::Pending;
+pub(crate) use plan::Compiled;
 pub use plan::Plan;
 pub use room::Room;
-pub use watch::{Outputs, Progress, Watch};
+pub use watch::{Outputs, Watch};

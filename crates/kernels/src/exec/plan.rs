@@ -61,15 +61,18 @@ impl Executor {
     ) -> Result<Plan, Error> {
         Ok(match self {
             Self::Gpu(device) => {
-                Plan::Gpu(Box::new(GpuPlan::new(device, rec, Arc::clone(weights), options, room).await?))
+                Plan(Compiled::Gpu(Box::new(GpuPlan::new(device, rec, Arc::clone(weights), options, room).await?)))
             }
-            Self::Cpu => Plan::Cpu(Box::new(CpuPlan::new(rec, Arc::clone(weights), options))),
+            Self::Cpu => Plan(Compiled::Cpu(Box::new(CpuPlan::new(rec, Arc::clone(weights), options)))),
         })
     }
 }
 
 /// A recording compiled for an executor.
-pub enum Plan {
+pub struct Plan(pub(crate) Compiled);
+
+/// The form that a plan has on each executor.
+pub(crate) enum Compiled {
     Gpu(Box<GpuPlan>),
     Cpu(Box<CpuPlan>),
 }
@@ -79,7 +82,7 @@ impl Plan {
     /// the device's kernels round. Weights and states must belong to [`Executor::Cpu`].
     #[must_use]
     pub fn reference(planned: &Planned, weights: &Arc<Weights>) -> Self {
-        Self::Cpu(Box::new(CpuPlan::reference(planned, Arc::clone(weights))))
+        Self(Compiled::Cpu(Box::new(CpuPlan::reference(planned, Arc::clone(weights)))))
     }
 
     /// Starts a run. States are written in place. [`Pending`] returns the outputs.
@@ -98,25 +101,25 @@ impl Plan {
             counts.step <= capacity.step && counts.out <= capacity.out,
             "{counts:?} rows in a plan for {capacity:?}"
         );
-        match self {
-            Self::Gpu(plan) => plan.run(states, input, watch).await.map(Pending::Gpu),
-            Self::Cpu(plan) => plan.run(states, input, watch).map(Pending::Cpu),
+        match &mut self.0 {
+            Compiled::Gpu(plan) => plan.run(states, input, watch).await.map(Pending::gpu),
+            Compiled::Cpu(plan) => plan.run(states, input, watch).map(Pending::cpu),
         }
     }
 
     /// The largest row counts that the plan accepts.
     #[must_use]
     pub fn capacity(&self) -> Counts {
-        match self {
-            Self::Gpu(plan) => plan.planned().capacity,
-            Self::Cpu(plan) => plan.capacity(),
+        match &self.0 {
+            Compiled::Gpu(plan) => plan.planned().capacity,
+            Compiled::Cpu(plan) => plan.capacity(),
         }
     }
 
     /// Fills every intermediate, and the buffer bound for absent operands, with this word. A read
     /// of unwritten memory then shows in the results.
     pub fn poison(&mut self, word: u32) {
-        if let Self::Gpu(plan) = self {
+        if let Compiled::Gpu(plan) = &mut self.0 {
             plan.poison(word);
         }
     }
@@ -127,18 +130,18 @@ impl Plan {
     /// # Errors
     /// Device errors.
     pub async fn overrun_async(&self, poison: u32) -> Result<bool, Error> {
-        match self {
-            Self::Gpu(plan) => plan.overrun(poison).await,
-            Self::Cpu(_) => Ok(false),
+        match &self.0 {
+            Compiled::Gpu(plan) => plan.overrun(poison).await,
+            Compiled::Cpu(_) => Ok(false),
         }
     }
 
     /// The compiled plan; none on the CPU.
     #[must_use]
     pub fn planned(&self) -> Option<&Planned> {
-        match self {
-            Self::Gpu(plan) => Some(plan.planned()),
-            Self::Cpu(_) => None,
+        match &self.0 {
+            Compiled::Gpu(plan) => Some(plan.planned()),
+            Compiled::Cpu(_) => None,
         }
     }
 }

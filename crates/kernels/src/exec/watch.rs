@@ -1,11 +1,12 @@
 //! How a run is watched, and its results.
 
 use crate::graph::record::Phase;
+use gguf::Progress;
 use std::sync::atomic::AtomicBool;
 
 /// How far a run is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub(crate) struct Passed {
     pub phase: Phase,
     /// Layers of this phase that are done; operations where each is compared by itself.
     pub done: u32,
@@ -16,8 +17,9 @@ pub struct Progress {
 #[derive(Clone, Copy, Default)]
 pub struct Watch<'a> {
     pub cancel: Option<&'a AtomicBool>,
-    /// Called at the start and after each submit.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    /// Called at the start and after each submit, with the layers of the phase; where each
+    /// operation is compared by itself, with operations.
+    pub progress: Option<&'a (dyn Fn(Phase, Progress) + Sync)>,
 }
 
 /// The results of a run: the words of every output and requested tap, in order.

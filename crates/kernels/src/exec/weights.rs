@@ -11,7 +11,7 @@ use crate::graph::tensor::{Place, Weight};
 use crate::kernel::format;
 use crate::kernel::split::parts;
 use crate::platform::try_each;
-use gguf::{GgmlType, Gguf, Source};
+use gguf::{GgmlType, Gguf, Progress, Source};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -157,13 +157,13 @@ impl Weights {
         Self { list: vec![], store: Store::Listed(executor.clone(), vec![]), bytes: 0 }
     }
 
-    /// Loads all listed tensors. `progress` gets (bytes loaded, bytes in total) of the tensors in
-    /// the types that they are listed with.
+    /// Loads all listed tensors. `progress` gets the bytes of the tensors in the types that they
+    /// are listed with.
     ///
     /// # Errors
     /// Errors of the allocation and of reading a source; [`Error::Quantize`]. Nothing stays
     /// allocated after an error.
-    pub async fn load_async(self, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Self, Error> {
+    pub async fn load_async(self, progress: &(dyn Fn(Progress) + Sync)) -> Result<Self, Error> {
         let Self { list, store, bytes } = self;
         let Store::Listed(executor, listed) = store else { return Ok(Self { list, store, bytes }) };
         let sizes: Vec<u64> = list.iter().map(|(_, w)| source_bytes(*w)).collect();
@@ -174,7 +174,7 @@ impl Weights {
                 for (((name, weight), tensor), size) in list.iter().zip(listed).zip(sizes) {
                     buffers.push(upload_all(&device, name, *weight, tensor, &mut flight).await?);
                     done += size;
-                    progress(done, total);
+                    progress(Progress { done, total });
                 }
                 let bytes = buffers.iter().flatten().map(|buffer| buffer.size()).sum();
                 (Store::Gpu(device, buffers), bytes)
@@ -188,7 +188,7 @@ impl Weights {
                         Listed::Matrix(source) => HostTensor::Read(Arc::new(source.read_all(size)?)),
                     });
                     done += size;
-                    progress(done, total);
+                    progress(Progress { done, total });
                 }
                 (Store::Cpu(tensors), bytes)
             }

@@ -1,5 +1,6 @@
 //! Parity cases of `matmul_tile128`.
 
+use crate::testing::Switches;
 use super::matmul::matmul;
 use super::matmul_tile128::DEPTH;
 use crate::elementwise::add::add_bias;

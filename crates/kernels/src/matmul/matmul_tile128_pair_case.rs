@@ -1,5 +1,6 @@
 //! Parity cases of `matmul_tile128_pair` and `matmul_tile128_halves_pair`.
 
+use crate::testing::Switches;
 use super::matmul::matmul;
 use super::matmul_tile128::DEPTH;
 use crate::kernel::format::Format;

@@ -77,7 +77,7 @@ impl Weights {
     /// # Errors
     /// As [`Weights::load_async`].
     pub fn load(self) -> Result<Self, Error> {
-        block_on(self.load_async(&|_, _| {}))
+        block_on(self.load_async(&|_| {}))
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
         let device = crate::device::tests::device();
         let executor = Executor::from(&device);
         sends(Device::open_async(&Select::Best, Limits::Adapter));
-        sends(Weights::new(&executor).load_async(&|_, _| {}));
+        sends(Weights::new(&executor).load_async(&|_| {}));
         sends(States::new_async(&executor, &[], 1, 1));
         let mut states = States::new(&executor, &[StateKind::Tokens], 1, 1).expect("a state");
         sends(states.grow_async(2));

@@ -118,38 +118,14 @@ impl PlanOptions {
     }
 }
 
-/// Switches of tests and of the project's own tools.
-#[doc(hidden)]
+/// Plans of this crate's own.
 impl PlanOptions {
     /// F32 activations, and no kernel compiled for its params.
-    #[must_use]
-    pub fn plain() -> Self {
+    pub(crate) fn plain() -> Self {
         Self { precision: Precision::F32, specialize: false, ..Self::default() }
     }
 
-    #[must_use]
-    pub fn specialize(self, specialize: bool) -> Self {
+    pub(crate) fn specialize(self, specialize: bool) -> Self {
         Self { specialize, ..self }
-    }
-
-    /// Rounds to f16 only, where activations are rounded.
-    #[must_use]
-    pub fn halves(self) -> Self {
-        Self { halves: true, ..self }
-    }
-
-    #[must_use]
-    pub fn unfused(self, unfused: bool) -> Self {
-        Self { unfused, ..self }
-    }
-
-    #[must_use]
-    pub fn portable(self, portable: bool) -> Self {
-        Self { portable, ..self }
-    }
-
-    #[must_use]
-    pub fn guarded(self, guarded: bool) -> Self {
-        Self { guarded, ..self }
     }
 }

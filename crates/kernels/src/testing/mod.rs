@@ -10,9 +10,11 @@ pub mod own;
 pub mod parity;
 mod shrinking;
 pub mod sweep;
+mod switches;
 pub mod wrong;
 
 pub use cases::cases;
+pub use switches::Switches;
 
 /// The kernels: declarations, shaders, formats.
 pub mod kernel {

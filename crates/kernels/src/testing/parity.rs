@@ -17,6 +17,7 @@ use crate::kernel::compose::Shader;
 use crate::kernel::random::Gen;
 use crate::language::Primitive;
 use crate::plan::{Placed, PlanOptions, Planned, Precision};
+use crate::testing::Switches;
 use gguf::GgmlType;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};

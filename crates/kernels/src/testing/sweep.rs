@@ -15,6 +15,7 @@ use crate::kernel::random::Gen;
 use crate::kernel::{Access, PEAK};
 use crate::language::{self, Op, Primitive};
 use crate::plan::Planned;
+use crate::testing::Switches;
 use crate::testing::cases;
 use crate::testing::drawn::{Drawn, holds};
 use crate::testing::parity::{Agreed, Case, MakeCase};

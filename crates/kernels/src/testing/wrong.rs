@@ -9,6 +9,7 @@ use crate::graph::tensor::Input;
 use crate::kernel::compose::Shader;
 use crate::language::{Backward, Op, Primitive};
 use crate::plan::{Planned, plan};
+use crate::testing::Switches;
 use crate::testing::parity::Case;
 use crate::testing::sweep::Outcome;
 use std::collections::{BTreeMap, HashSet};

@@ -7,6 +7,7 @@ mod wrongs;
 
 use cpu_ref::KvType;
 use gguf::GgmlType;
+use kernels::testing::Switches;
 use kernels::testing::cases;
 use kernels::testing::drawn::{self, Drawn, Draws};
 use kernels::testing::kernel::compose::Shader;

@@ -2,6 +2,7 @@
 
 use crate::{device, numbers, within};
 use gguf::GgmlType;
+use kernels::testing::Switches;
 use kernels::{
     Counts, Device, Executor, Lead, Plan, PlanOptions, Recorder, Shape, StateKind, States, StepInput, TensorBytes,
     Watch, Weight, Weights, ops,

@@ -8,7 +8,7 @@ use super::limits::{Exceeded, TOO_SLOW};
 const MOST_OF_REASON: usize = 2000;
 
 /// What remains when a template is refused.
-pub(super) const WAY_OUT: &str = "complete raw text (--raw), or take a file with another template";
+pub(super) const WAY_OUT: &str = "complete raw text, or take a file with another template";
 
 /// Why a template could not be compiled or rendered.
 #[derive(Debug, thiserror::Error)]
@@ -105,6 +105,16 @@ impl fmt::Display for Raised {
 impl std::error::Error for Raised {}
 
 impl ChatError {
+    /// Whether a prompt of raw text would avoid the error: the template itself is refused.
+    #[must_use]
+    pub fn raw_text_helps(&self) -> bool {
+        match self {
+            Self::Limit { .. } | Self::Unbounded { .. } => true,
+            Self::Render { reason, .. } => reason.ends_with(WAY_OUT),
+            _ => false,
+        }
+    }
+
     pub(super) fn from_template(error: minijinja::Error) -> Self {
         if error.kind() == minijinja::ErrorKind::OutOfFuel {
             return ChatError::from(TOO_SLOW);

@@ -68,7 +68,7 @@ impl AdapterFile {
         let mut magic = [0; 4];
         if source.len_bytes() >= 4 && source.read_at(0, &mut magic).is_ok() {
             match &magic {
-                b"GGUF" => return Self::from_gguf(Gguf::open_with(file, gguf::OpenOptions { mmap: false })?),
+                b"GGUF" => return Self::from_gguf(Gguf::open(file)?),
                 b"PK\x03\x04" => return Err(AdapterError::Pickle),
                 _ => {}
             }

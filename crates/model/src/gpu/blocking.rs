@@ -5,10 +5,10 @@ use crate::batch::{Batch, Drawn};
 use crate::error::Error;
 use crate::file::ModelFile;
 use crate::generate::{Generate, Generated};
-use crate::load::Progress;
+use crate::load::Report;
 use crate::model::Model;
 use crate::sampling::Sampling;
-use crate::session::{Operations, PrefillProgress, Session, SessionOptions, Tapped};
+use crate::session::{Session, SessionOptions, Tapped};
 use crate::walk::{Walk, WalkStep};
 use kernels::{Agreement, Executor, Mirror, Profile, block_on};
 use std::io::{Read, Write};
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 impl ModelFile {
-    /// Loads the weights onto an executor and reports (bytes loaded, bytes in total).
+    /// Loads the weights onto an executor and reports the bytes of the tensors.
     ///
     /// # Errors
     /// As [`ModelFile::on_async`].
-    pub fn on_with(self, executor: impl Into<Executor>, progress: Progress<'_>) -> Result<Model, Error> {
+    pub fn on_with(self, executor: impl Into<Executor>, progress: Report<'_>) -> Result<Model, Error> {
         block_on(self.on_async(executor, progress))
     }
 
@@ -29,7 +29,7 @@ impl ModelFile {
     /// # Errors
     /// As [`ModelFile::on_async`].
     pub fn on(self, executor: impl Into<Executor>) -> Result<Model, Error> {
-        self.on_with(executor, &|_, _| {})
+        self.on_with(executor, &|_| {})
     }
 }
 
@@ -64,7 +64,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::prefill_async`].
-    pub fn prefill(&mut self, progress: Option<PrefillProgress<'_>>) -> Result<(), Error> {
+    pub fn prefill(&mut self, progress: Option<Report<'_>>) -> Result<(), Error> {
         block_on(self.prefill_async(progress))
     }
 
@@ -91,7 +91,7 @@ impl Session {
     ///
     /// # Panics
     /// As [`Session::agree_async`].
-    pub fn agree(&mut self, mirror: &mut Mirror, progress: Option<Operations<'_>>) -> Result<Vec<Agreement>, Error> {
+    pub fn agree(&mut self, mirror: &mut Mirror, progress: Option<Report<'_>>) -> Result<Vec<Agreement>, Error> {
         block_on(self.agree_async(mirror, progress))
     }
 

@@ -5,12 +5,12 @@ use crate::answer::AnswerText;
 pub use crate::answer::Finish;
 use crate::chat::{Message, RenderOptions};
 use crate::error::Error;
+use crate::load::Report;
 pub use crate::options::GenerateOptions;
 use crate::recording::{Head, drawn};
-use crate::runner::PrefillProgress;
 use crate::session::Session;
 use crate::tokenizer::Special;
-use kernels::Pending;
+use kernels::{Pending, Progress};
 use std::collections::VecDeque;
 use std::slice::from_mut;
 use std::sync::atomic::Ordering;
@@ -40,7 +40,7 @@ pub struct Generate<'a> {
     fresh: bool,
     text: AnswerText,
     finish: Option<Finish>,
-    progress: Option<Box<dyn Fn(usize, usize) + Send + Sync + 'a>>,
+    progress: Option<Box<dyn Fn(Progress) + Send + Sync + 'a>>,
 }
 
 impl Session {
@@ -131,9 +131,9 @@ impl<'a> Generate<'a> {
         }
     }
 
-    /// Calls `report` with (tokens evaluated, tokens in total) while the prompt is evaluated.
+    /// Calls `report` with the number of tokens while the prompt is evaluated.
     #[must_use]
-    pub fn with_progress(mut self, report: impl Fn(usize, usize) + Send + Sync + 'a) -> Self {
+    pub fn with_progress(mut self, report: impl Fn(Progress) + Send + Sync + 'a) -> Self {
         self.progress = Some(Box::new(report));
         self
     }
@@ -157,7 +157,7 @@ impl<'a> Generate<'a> {
         // The first step that draws also evaluates the rest of the prompt.
         session.sequence.reread();
         let last = session.tokens().len() - 1;
-        let report: Option<PrefillProgress<'_>> = self.progress.as_deref().map(|p| p as PrefillProgress<'_>);
+        let report: Option<Report<'_>> = self.progress.as_deref().map(|p| p as Report<'_>);
         let mut prefill = session.prefill_to(last, 1, head, report).await?;
         self.flight.push_back(session.start(last + 1, head, &[params]).await?);
         prefill.finish().await

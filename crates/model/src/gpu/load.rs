@@ -2,12 +2,12 @@
 
 use crate::base::Base;
 use crate::error::Error;
-use gguf::{GgmlType, Gguf, TensorInfo};
+use gguf::{GgmlType, Gguf, Progress, TensorInfo};
 use kernels::{TensorBytes, Weight, Weights};
 use std::sync::Arc;
 
-/// Gets (bytes loaded, bytes in total) of the tensors of the file.
-pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
+/// A function that gets how far some work is.
+pub type Report<'a> = &'a (dyn Fn(Progress) + Sync);
 
 /// Checks tensors and lists them in [`Weights`], which load them later.
 pub(crate) struct Loader<'a> {

@@ -7,7 +7,7 @@ use crate::chat::ChatTemplate;
 use crate::chunk;
 use crate::error::Error;
 use crate::file::ModelFile;
-use crate::load::{Loader, Progress};
+use crate::load::{Loader, Report};
 use crate::memory::available;
 use crate::meta::Meta;
 use crate::needs::Needs;
@@ -73,12 +73,12 @@ impl ModelFile {
         Ok(Checked { adapted: Adapted::none(&Arc::new(weights)), architecture, executor: executor.clone() })
     }
 
-    /// Loads the weights onto an executor and reports (bytes loaded, bytes in total).
+    /// Loads the weights onto an executor and reports the bytes of the tensors.
     ///
     /// # Errors
     /// As [`ModelFile::check`]; [`Error::TooLarge`] if the weights alone do not fit; errors of the
     /// allocation and of reading the file. Nothing stays allocated after an error.
-    pub async fn on_async(self, executor: impl Into<Executor>, progress: Progress<'_>) -> Result<Model, Error> {
+    pub async fn on_async(self, executor: impl Into<Executor>, progress: Report<'_>) -> Result<Model, Error> {
         let executor = executor.into();
         let checked = self.check(&executor)?;
         if let Some(available) = available(&executor).filter(|&free| free < checked.adapted.weights.bytes()) {
@@ -254,7 +254,7 @@ impl Model {
     pub async fn adapter_async(&self, file: &AdapterFile) -> Result<Arc<Adapter>, Error> {
         let mut factors = file.load(&self.0.weights, self.summary(), Weights::new(&self.0.executor))?;
         adapter::fit(factors.weights.bytes(), &self.0.executor)?;
-        factors.weights = factors.weights.load_async(&|_, _| {}).await?;
+        factors.weights = factors.weights.load_async(&|_| {}).await?;
         Ok(Arc::new(Adapter::new(file.path(), file.digest()?, factors, &self.0.weights)))
     }
 

@@ -5,6 +5,7 @@ use crate::adapter::{Adapted, Applied};
 use crate::arch;
 use crate::chunk::{self, Division};
 use crate::error::Error;
+use crate::load::Report;
 use crate::memory::available;
 use crate::model::Model;
 use crate::needs::Needs;
@@ -14,7 +15,8 @@ use crate::recording::{Head, PlanKey, recording};
 use crate::sampling::Sampling;
 use crate::sequence::Sequence;
 use kernels::{
-    Agreement, Executor, Mirror, NotFinite, Pending, Plan, Room, SampleParams, StateKind, States, StepInput, Tap, Watch,
+    Agreement, Executor, Mirror, NotFinite, Pending, Plan, Progress, Room, SampleParams, StateKind, States, StepInput,
+    Tap, Watch,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,9 +50,6 @@ pub(crate) struct Runner {
     last: Option<PlanKey>,
 }
 
-/// Gets (tokens evaluated, tokens in total) while a prompt is evaluated.
-pub type PrefillProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
-
 /// A prefill whose last step may still run.
 #[must_use]
 pub(crate) struct Prefill<'p> {
@@ -59,7 +58,7 @@ pub(crate) struct Prefill<'p> {
     /// Tokens evaluated so far, and in total.
     done: usize,
     total: usize,
-    progress: Option<PrefillProgress<'p>>,
+    progress: Option<Report<'p>>,
 }
 
 impl Prefill<'_> {
@@ -69,7 +68,7 @@ impl Prefill<'_> {
             pending.wait_async().await?;
             self.done += rows;
             if let Some(report) = self.progress {
-                report(self.done, self.total);
+                report(Progress { done: self.done as u64, total: self.total as u64 });
             }
         }
         Ok(())
@@ -385,7 +384,7 @@ impl Runner {
         behind: usize,
         head: Head,
         cancel: &AtomicBool,
-        progress: Option<PrefillProgress<'p>>,
+        progress: Option<Report<'p>>,
     ) -> Result<Prefill<'p>, Error> {
         let left =
             |all: &[Sequence]| all.iter().zip(ends).map(|(s, &end)| end.saturating_sub(s.evaluated)).sum::<usize>();

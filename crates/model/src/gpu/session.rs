@@ -2,10 +2,10 @@
 
 use crate::adapter::Applied;
 use crate::error::Error;
+use crate::load::Report;
 use crate::model::Model;
 pub use crate::options::{DEFAULT_CONTEXT, SessionOptions};
 use crate::recording::Head;
-pub use crate::runner::PrefillProgress;
 use crate::runner::{Prefill, Runner, Span};
 use crate::sampling::Sampling;
 use crate::sequence::Sequence;
@@ -41,9 +41,6 @@ pub struct Session {
     pub(crate) memo: Memo,
     pub(crate) cancel: Arc<AtomicBool>,
 }
-
-/// Gets (operations done, operations) of a chunk that is compared.
-pub type Operations<'a> = &'a (dyn Fn(u32, u32) + Sync);
 
 impl Model {
     /// Starts a conversation. Sessions share the weights and are otherwise independent.
@@ -198,12 +195,13 @@ impl Session {
         self.memo.dropped = 0;
     }
 
-    /// Evaluates the tokens that are not evaluated yet, without reading their logits.
+    /// Evaluates the tokens that are not evaluated yet, without reading their logits. `progress`
+    /// gets their number.
     ///
     /// # Errors
     /// [`Error::Cancelled`] between chunks; errors of the executor. Chunks that were evaluated
     /// before stay evaluated.
-    pub async fn prefill_async(&mut self, progress: Option<PrefillProgress<'_>>) -> Result<(), Error> {
+    pub async fn prefill_async(&mut self, progress: Option<Report<'_>>) -> Result<(), Error> {
         self.cancel.store(false, Ordering::Relaxed);
         self.prefill_to(self.sequence.tokens.len(), 0, Head::Sample { penalize: false }, progress).await?.finish().await
     }
@@ -214,7 +212,7 @@ impl Session {
         end: usize,
         behind: usize,
         head: Head,
-        progress: Option<PrefillProgress<'p>>,
+        progress: Option<Report<'p>>,
     ) -> Result<Prefill<'p>, Error> {
         self.runner.prefill(from_mut(&mut self.sequence), &[end], behind, head, &self.cancel, progress).await
     }
@@ -279,7 +277,7 @@ impl Session {
     /// Evaluates the tokens that are not evaluated yet in chunks, one operation at a time, on the
     /// device and on the host, and returns how each operation of each chunk agrees. The last chunk
     /// draws a token greedily, which is dropped. `mirror` has the weights of the same file on the
-    /// CPU. `progress` gets (operations done, operations) of each chunk. A session on the CPU has
+    /// CPU. `progress` gets the operations of each chunk. A session on the CPU has
     /// nothing to compare.
     ///
     /// # Errors
@@ -290,7 +288,7 @@ impl Session {
     pub async fn agree_async(
         &mut self,
         mirror: &mut Mirror,
-        progress: Option<Operations<'_>>,
+        progress: Option<Report<'_>>,
     ) -> Result<Vec<Agreement>, Error> {
         assert!(self.adapters().is_empty(), "the mirror has no adapters");
         let (chunk, end) = (self.runner.options().chunk as usize, self.tokens().len());
@@ -298,8 +296,7 @@ impl Session {
             return Err(Error::NothingFed);
         }
         self.cancel.store(false, Ordering::Relaxed);
-        let report = |progress: kernels::Progress, each: Operations<'_>| each(progress.done, progress.total);
-        let report = progress.map(|each| move |progress| report(progress, each));
+        let report = progress.map(|each| move |_, progress| each(progress));
         let watch = Watch { cancel: Some(&*self.cancel), progress: report.as_ref().map(|each| each as _) };
         let mut agreements = vec![];
         while self.sequence.evaluated < end {

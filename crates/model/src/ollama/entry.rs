@@ -7,6 +7,7 @@ use crate::chat::{ChatTemplate, Message, RenderOptions};
 use crate::error::json_reason;
 use crate::file::ModelFile;
 use crate::note::Note;
+use gguf::Progress;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -147,19 +148,19 @@ impl Entry {
         [one, two].iter().all(|turns| prompt(file.template(), turns) == prompt(&theirs, turns))
     }
 
-    /// Hashes every file, and reports the bytes done and the total.
+    /// Hashes every file, and reports the bytes.
     ///
     /// # Errors
     /// [`OllamaError::BlobDigest`] for the first file whose content differs from its digest;
     /// [`OllamaError::Unreadable`].
-    pub fn verify(&self, progress: &dyn Fn(u64, u64)) -> Result<(), OllamaError> {
+    pub fn verify(&self, progress: &dyn Fn(Progress)) -> Result<(), OllamaError> {
         let blobs = || std::iter::once(&self.model).chain(&self.adapters).chain(&self.projectors).chain(&self.texts);
         let total = blobs().map(|blob| blob.bytes).sum();
         let mut done = 0;
         for blob in blobs() {
             let found = blob.hash(|bytes| {
                 done += bytes;
-                progress(done, total);
+                progress(Progress { done, total });
             });
             let found = found.map_err(|error| OllamaError::Unreadable { path: blob.path.clone(), error })?;
             if found != blob.digest.hex() {

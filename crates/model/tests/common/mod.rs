@@ -4,6 +4,7 @@
 mod gemma;
 
 use gguf::{GgmlType, Gguf, GgufBuilder};
+use kernels::testing::Switches;
 use kernels::testing::kernel::random::Gen;
 use kernels::{Device, Executor, Limits, Select};
 use model::{Error, GenerateOptions, Generated, KvType, Model, ModelFile, Sampling, Session, SessionOptions, Tapped};

@@ -1,6 +1,7 @@
 //! Logits are the same for all chunk sizes, cache types and executors, with and without taps.
 
 use crate::common::{Tiny, VOCABULARY, both, exact, gpu, ids, logits, webgpu, worst};
+use kernels::testing::Switches;
 use kernels::{Caps, Executor, PlanOptions};
 use model::{KvType, SessionOptions};
 

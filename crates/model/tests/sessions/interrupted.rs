@@ -69,21 +69,21 @@ fn cancelling_a_prompt_keeps_the_chunks_that_were_read() {
         let model = Tiny::qwen3().on(&executor);
         let mut cancelled = session(&model, &ids(200, 6));
         let flag = cancelled.cancel_flag();
-        let mut tokens = cancelled.generate_with(greedy(5)).unwrap().with_progress(move |done, all| {
-            assert_eq!(all, 199);
-            flag.store(done >= 48, Ordering::Relaxed);
+        let mut tokens = cancelled.generate_with(greedy(5)).unwrap().with_progress(move |progress| {
+            assert_eq!(progress.total, 199);
+            flag.store(progress.done >= 48, Ordering::Relaxed);
         });
         assert!(tokens.next().is_none());
         assert_eq!(tokens.finish(), Some(&Finish::Cancelled));
         drop(tokens);
         let flag = cancelled.cancel_flag();
-        let stop = move |_: usize, _: usize| flag.store(true, Ordering::Relaxed);
+        let stop = move |_: model::Progress| flag.store(true, Ordering::Relaxed);
         assert!(matches!(cancelled.prefill(Some(&stop)).unwrap_err(), Error::Cancelled));
         assert_eq!(cancelled.tokens(), ids(200, 6));
         let seen = std::sync::Mutex::new(vec![]);
-        cancelled.prefill(Some(&|done, all| seen.lock().unwrap().push((done, all)))).unwrap();
+        cancelled.prefill(Some(&|progress| seen.lock().unwrap().push((progress.done, progress.total)))).unwrap();
         // Three chunks and one more were read. On a GPU another chunk had begun at each stop.
-        let left: usize = if matches!(executor, Executor::Cpu) { 200 - 64 } else { 200 - 96 };
+        let left: u64 = if matches!(executor, Executor::Cpu) { 200 - 64 } else { 200 - 96 };
         assert_eq!(
             seen.into_inner().unwrap(),
             (1..=left.div_ceil(16)).map(|n| ((16 * n).min(left), left)).collect::<Vec<_>>()

@@ -77,8 +77,8 @@ fn a_prompt_whose_device_was_lost_is_read_again() {
     let (model, prompt) = (Tiny::qwen3().on(&executor), ids(200, 6));
     let free = drawn(&run(&mut session(&model, &prompt, vec![]), greedy(5)));
     let mut cut = session(&model, &prompt, vec![]);
-    let lose = |done: usize, _: usize| {
-        if done >= 48 {
+    let lose = |progress: model::Progress| {
+        if progress.done >= 48 {
             device.lose()
         }
     };

@@ -2,6 +2,7 @@
 //! stays usable.
 
 use crate::common::{self, Tiny, VOCABULARY, both, drawn, exact, greedy, ids, run};
+use kernels::testing::Switches;
 use kernels::{Executor, PlanOptions};
 use model::{Error, Model, Sampling};
 

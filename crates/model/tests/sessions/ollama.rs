@@ -92,7 +92,7 @@ fn a_model_is_found_with_what_its_modelfile_says() {
     );
     assert_eq!(entry.params.stop, ["<end>", "x"]);
     assert_eq!((entry.projectors.len(), entry.adapters.len()), (1, 0));
-    entry.verify(&|_, total| assert!(total > 10)).unwrap();
+    entry.verify(&|progress| assert!(progress.total > 10)).unwrap();
     assert_eq!(store.find("Gemma4:E2B").unwrap().name.to_string(), "gemma4:e2b", "case does not matter");
 }
 
@@ -183,7 +183,7 @@ fn a_blob_that_is_missing_cut_or_another_says_so() {
     assert!(store.refused("a").contains("another file"));
     std::fs::write(&path, b"b model of some length").unwrap();
     let entry = store.find("a").unwrap();
-    let line = entry.verify(&|_, _| {}).unwrap_err().to_string();
+    let line = entry.verify(&|_| {}).unwrap_err().to_string();
     assert!(line.contains(&format!("digest sha256:{}", hex(b"b model of some length"))), "{line}");
     std::fs::remove_file(&path).unwrap();
     assert!(store.refused("a").contains("is missing; pull it again"));

@@ -2,6 +2,7 @@
 
 use crate::common::{Tiny, both, exact, ids, logits, open};
 use kernels::PlanOptions;
+use kernels::testing::Switches;
 
 /// Changes the values of a tensor.
 type Plant = fn(&mut Vec<f32>);

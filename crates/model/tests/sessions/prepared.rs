@@ -1,6 +1,7 @@
 //! Everything that a session builds is already built while the weights load.
 
 use crate::common::{Tiny, greedy, ids, open, run};
+use kernels::testing::Switches;
 use kernels::{Device, Executor, PlanOptions, Precision};
 use model::{Sampling, SessionOptions};
 

@@ -86,7 +86,9 @@ fn the_step_that_draws_is_submitted_before_the_prefill_is_awaited() {
     let mut session = Tiny::qwen3().on(&executor).session(exact(16)).unwrap();
     session.feed(&ids(33, 4)).unwrap();
     let reports = Mutex::new(vec![]);
-    let report = |done, total| reports.lock().unwrap().push((done, total, device.submitted()));
+    let report = |progress: model::Progress| {
+        reports.lock().unwrap().push((progress.done, progress.total, device.submitted()));
+    };
     let answer = session.generate_with(greedy(1)).unwrap().with_progress(report);
     assert_eq!(answer.map(Result::unwrap).count(), 1);
     let all = device.submitted();
@@ -101,7 +103,7 @@ fn sends<F: Future + Send>(_: F) {}
 #[test]
 fn futures_move_between_threads() {
     let model = Tiny::qwen3().on(&kernels::Executor::Cpu);
-    sends(open(&Tiny::qwen3().file()).unwrap().on_async(kernels::Executor::Cpu, &|_, _| {}));
+    sends(open(&Tiny::qwen3().file()).unwrap().on_async(kernels::Executor::Cpu, &|_| {}));
     sends(model.session_async(SessionOptions::default()));
     sends(model.batch_async(SessionOptions::default()));
     let mut session = model.session(SessionOptions::default()).unwrap();

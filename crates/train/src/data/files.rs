@@ -13,7 +13,7 @@ use crate::batch::Document;
 use crate::checkpoint::Facts;
 use crate::error::Error;
 use crate::hex::hex;
-use gguf::Source;
+use gguf::{Progress, Source};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::io::BufReader;
@@ -54,7 +54,7 @@ struct File {
 }
 
 impl File {
-    fn open(name: String, source: Box<dyn Source>, progress: &dyn Fn(u64, u64)) -> Result<Self, Error> {
+    fn open(name: String, source: Box<dyn Source>, progress: &dyn Fn(Progress)) -> Result<Self, Error> {
         let head = |source: &dyn Source| -> Result<Vec<u8>, String> {
             let mut head = vec![0; HEAD_BYTES.min(usize::try_from(source.len_bytes()).unwrap_or(HEAD_BYTES))];
             source.read_at(0, &mut head).map_err(|error| error.to_string())?;
@@ -121,8 +121,8 @@ impl Data {
     /// `{` have an example in each line, and files that begin with `[` are one list of examples.
     /// Files without a name of JSON that begin otherwise are text, cut into documents of
     /// [`DataOptions::length`] tokens. What gzip has packed is unpacked into a temporary file that
-    /// has no name, so that nothing of it stays behind. `progress` is called with the bytes that
-    /// were read and the bytes of all files.
+    /// has no name, so that nothing of it stays behind. `progress` gets the bytes that
+    /// were read.
     ///
     /// # Errors
     /// [`Error::Data`] with the file, the line and the reason; [`Error::NoExample`];
@@ -132,11 +132,11 @@ impl Data {
         files: Vec<(String, Box<dyn Source>)>,
         texts: Texts,
         options: &DataOptions,
-        progress: &dyn Fn(u64, u64),
+        progress: &dyn Fn(Progress),
     ) -> Result<Self, Error> {
         let files: Vec<File> =
             files.into_iter().map(|(name, source)| File::open(name, source, progress)).collect::<Result<_, _>>()?;
-        let all = files.iter().map(|file| file.source.len_bytes()).sum();
+        let total = files.iter().map(|file| file.source.len_bytes()).sum();
         let (mut done, mut hash, mut tally, mut index) = (0, Sha256::new(), Tally::default(), Index::new());
         let mut empty = true;
         for (n, file) in (0..).zip(&files) {
@@ -144,7 +144,7 @@ impl Data {
             let mut reader = file.read(Place::START, |bytes| {
                 hash.update(bytes);
                 done += bytes.len() as u64;
-                progress(done, all);
+                progress(Progress { done, total });
             });
             while let Some(read) = reader.next(&texts, options).map_err(|error| file.unread(error))? {
                 let place = read.place;

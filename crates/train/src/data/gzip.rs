@@ -3,7 +3,7 @@
 use super::bytes::{Bytes, CHUNK_BYTES};
 use crate::temporary::stored;
 use flate2::bufread::MultiGzDecoder;
-use gguf::Source;
+use gguf::{Progress, Source};
 use std::io::{self, BufRead, BufReader, Read};
 
 /// Bytes that any stream may become, however few it has.
@@ -68,13 +68,13 @@ impl<R: BufRead> BufRead for Counted<R> {
     }
 }
 
-/// The unpacked bytes of a source in a temporary file, for reads at any place. `progress` is called
-/// with the packed bytes that were read, and with all of them.
-pub(super) fn unpack(source: &dyn Source, progress: &dyn Fn(u64, u64)) -> Result<Box<dyn Source>, String> {
-    let (mut done, all) = (0, source.len_bytes());
+/// The unpacked bytes of a source in a temporary file, for reads at any place. `progress` gets the
+/// packed bytes that were read.
+pub(super) fn unpack(source: &dyn Source, progress: &dyn Fn(Progress)) -> Result<Box<dyn Source>, String> {
+    let (mut done, total) = (0, source.len_bytes());
     let seen = |bytes: &[u8]| {
         done += bytes.len() as u64;
-        progress(done, all);
+        progress(Progress { done, total });
     };
     stored(&mut Unpacked::new(BufReader::with_capacity(CHUNK_BYTES, Bytes::new(source, 0, seen))))
 }

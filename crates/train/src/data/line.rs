@@ -56,7 +56,7 @@ const REFUSED: [(&str, &str); 9] = [
     ("videos", ONLY_TEXT),
 ];
 const ONLY_TEXT: &str = "only text is learnt";
-const PREFERENCES: &str = "preferences are not learnt; give the answers to learn as completion";
+const PREFERENCES: &str = "preferences are not learnt (no DPO); give chosen as completion, and leave rejected out";
 const LABEL: &str = "it has label, but whether a completion is good is not learnt; give the good ones without it";
 
 /// The columns of a line that have a value.

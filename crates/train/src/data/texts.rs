@@ -162,7 +162,8 @@ fn check(turns: &[Turn], options: &DataOptions) -> Result<(), String> {
             Err("nothing to learn: no turn of the assistant has a weight above 0".to_string())
         }
         Learn::All if turns.iter().any(|turn| turn.is_assistant() && turn.weight != 1.0) => {
-            Err("a turn has a weight, but everything is learnt (--loss all)".to_string())
+            Err("a turn has a weight, but prompts are learnt, too; learn completions only, or leave the weight out"
+                .to_string())
         }
         _ => Ok(()),
     }

@@ -123,7 +123,7 @@ pub fn options() -> DataOptions {
 
 /// The examples of a file in memory.
 pub fn data(name: &str, bytes: &[u8], texts: Texts, options: &DataOptions) -> Result<Data, Error> {
-    Data::new(vec![(name.to_string(), Box::new(bytes.to_vec()) as Box<dyn Source>)], texts, options, &|_, _| ())
+    Data::new(vec![(name.to_string(), Box::new(bytes.to_vec()) as Box<dyn Source>)], texts, options, &|_| ())
 }
 
 /// The documents of lines.

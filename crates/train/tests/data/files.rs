@@ -17,7 +17,7 @@ fn backwards(data: &Data) -> Vec<Document> {
 fn several(files: &[(&str, &[u8])], texts: Texts, options: &DataOptions) -> Data {
     let files =
         files.iter().map(|(name, bytes)| (name.to_string(), Box::new(bytes.to_vec()) as Box<dyn Source>)).collect();
-    Data::new(files, texts, options, &|_, _| ()).expect("good files")
+    Data::new(files, texts, options, &|_| ()).expect("good files")
 }
 
 #[test]
@@ -40,15 +40,16 @@ fn files_are_read_from_disk_with_progress() {
     let path = folder.path().join("facts.jsonl");
     std::fs::write(&path, "{\"text\": \"ab\"}\n".repeat(10_000)).expect("written");
     let seen = RefCell::new(vec![]);
-    let data =
-        Data::open(std::slice::from_ref(&path), qwen2(), &options(), &|done, all| seen.borrow_mut().push((done, all)));
+    let data = Data::open(std::slice::from_ref(&path), qwen2(), &options(), &|progress| {
+        seen.borrow_mut().push((progress.done, progress.total));
+    });
     assert_eq!(data.expect("a good file").len(), 10_000);
     let seen = seen.into_inner();
     assert!(seen.len() > 1 && seen.windows(2).all(|two| two[0].0 <= two[1].0), "{seen:?}");
     assert_eq!(seen.last(), Some(&(150_000, 150_000)));
     let missing = folder.path().join("no.jsonl");
     let error =
-        Data::open(std::slice::from_ref(&missing), qwen2(), &options(), &|_, _| ()).map(|_| ()).expect_err("no file");
+        Data::open(std::slice::from_ref(&missing), qwen2(), &options(), &|_| ()).map(|_| ()).expect_err("no file");
     assert!(error.to_string().starts_with(&format!("{}: ", missing.display())), "{error}");
 }
 
@@ -57,7 +58,7 @@ fn a_file_that_changes_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("facts.jsonl");
     std::fs::write(&path, "{\"text\": \"ab\"}\n".repeat(3)).expect("written");
-    let data = Data::open(std::slice::from_ref(&path), qwen2(), &options(), &|_, _| ()).expect("a good file");
+    let data = Data::open(std::slice::from_ref(&path), qwen2(), &options(), &|_| ()).expect("a good file");
     std::fs::write(&path, "{\"text\": \"ab\"}\n{\"text\": \"ab\"]\n{\"text\": \"ab\"}\n").expect("written");
     let error = data.documents(1).expect_err("another line").to_string();
     assert_eq!(error, format!("{}: the file has changed since it was checked", path.display()));

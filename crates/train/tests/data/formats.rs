@@ -193,7 +193,7 @@ fn files_without_bytes_pipes_and_folders_are_told() {
         assert!(stream(name, &bytes, qwen2(), &options()).next(9).expect("nothing").is_empty());
     }
     let open = |path: &std::path::Path| {
-        Data::open(&[path.to_path_buf()], qwen2(), &options(), &|_, _| ()).map(|_| ()).expect_err("refused").to_string()
+        Data::open(&[path.to_path_buf()], qwen2(), &options(), &|_| ()).map(|_| ()).expect_err("refused").to_string()
     };
     let folder = tempfile::tempdir().expect("a folder");
     assert_eq!(open(folder.path()), format!("{}: it is a folder; name the files in it", folder.path().display()));
@@ -202,7 +202,7 @@ fn files_without_bytes_pipes_and_folders_are_told() {
         use std::os::fd::AsRawFd;
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
-        let reason = "it is a pipe or a device, but a file of examples is read many times; write it to a file, or pipe it in with --data -";
+        let reason = "it is a pipe or a device, but a file of examples is read many times; write it to a file, or read it as a stream";
         assert_eq!(open(&pipe), format!("{}: {reason}", pipe.display()));
         let (reader, _writer) = std::io::pipe().expect("a pipe");
         let number = format!("/dev/fd/{}", reader.as_raw_fd());

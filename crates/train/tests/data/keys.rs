@@ -80,7 +80,10 @@ fn weights_that_say_nothing_that_can_be_done_are_refused() {
         r#"{"messages": [{"role": "user", "content": "Hi.", "train": true}, {"role": "assistant", "content": "Ho."}]}"#;
     assert_eq!(reason(user, &qwen2()), "message 1: train is true, but only turns of the assistant are learnt");
     let all = refused(&asked(json!({"weight": 0.5})), &qwen2(), &options().learn(Learn::All));
-    assert_eq!(all, "facts.jsonl, line 1: a turn has a weight, but everything is learnt (--loss all)");
+    assert_eq!(
+        all,
+        "facts.jsonl, line 1: a turn has a weight, but prompts are learnt, too; learn completions only, or leave the weight out"
+    );
 }
 
 #[test]
@@ -246,9 +249,10 @@ fn of_a_prompt_of_messages_only_the_completion_is_learnt() {
 
 #[test]
 fn columns_that_change_what_is_learnt_are_refused_by_name() {
-    let preferences = "but preferences are not learnt; give the answers to learn as completion";
+    let preferences = "but preferences are not learnt (no DPO); give chosen as completion, and leave rejected out";
     for (more, expected) in [
         (r#""chosen": "b", "rejected": "c""#, format!("it has chosen, {preferences}")),
+        (r#""completion": "b", "rejected": "c""#, format!("it has rejected, {preferences}")),
         (r#""completion": "b", "images": ["a.png"]"#, "it has images, but only text is learnt".to_string()),
         (
             r#""completion": "b", "label": false"#,

@@ -7,7 +7,7 @@ use crate::exec::cuts::Submits;
 use crate::exec::gpu::GpuPlan;
 use crate::exec::readback::Pool;
 use crate::exec::states::States;
-use crate::exec::{Pending, Plan, Watch};
+use crate::exec::{Compiled, Pending, Plan, Watch};
 use crate::graph::input::StepInput;
 use crate::platform::Moment;
 use std::time::Duration;
@@ -68,9 +68,9 @@ impl Plan {
     /// [`Error::NoTimestamps`] on the CPU and on devices without timestamps inside passes, and
     /// the errors of [`Plan::run_async`].
     pub async fn profile_async(&mut self, states: &mut States, input: &StepInput) -> Result<Profile, Error> {
-        let plan = match self {
-            Self::Cpu(_) => return Err(Error::NoTimestamps { adapter: "CPU".to_string() }),
-            Self::Gpu(plan) => plan,
+        let plan = match &mut self.0 {
+            Compiled::Cpu(_) => return Err(Error::NoTimestamps { adapter: "CPU".to_string() }),
+            Compiled::Gpu(plan) => plan,
         };
         if !plan.device().caps().timestamps {
             return Err(Error::NoTimestamps { adapter: plan.device().adapter().name.clone() });
@@ -115,7 +115,7 @@ async fn stamped(plan: &mut GpuPlan, states: &States, input: &StepInput, each: b
         }
     };
     let encoder = plan.encode(states, input, Submits::Whole, Watch::default(), &mut mark).await?;
-    Pending::Gpu(plan.finish(encoder, input.counts()).await?).wait_async().await?;
+    Pending::gpu(plan.finish(encoder, input.counts()).await?).wait_async().await?;
     let times = stamps.read(&device).await?;
     // A timestamp without a dispatch starts a pass. The time before it belongs to no dispatch.
     let spans = stamps.after.iter().skip(1).zip(times.windows(2));

@@ -8,7 +8,7 @@ use crate::exec::cuts::Submits;
 use crate::exec::gpu::GpuPlan;
 use crate::exec::states::States;
 use crate::exec::weights::{TensorBytes, Weights};
-use crate::exec::{Plan, Watch};
+use crate::exec::{Compiled, Watch};
 use crate::graph::input::StepInput;
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Lead, Shape, Tensor};
@@ -42,9 +42,9 @@ impl Chain {
         let row = ops::gather_rows(&mut rec, last);
         rec.output(row);
         let states = States::new(&executor, &[], 1, 1)?;
-        match executor.plan(rec, weights, &PlanOptions::plain())? {
-            Plan::Gpu(plan) => Ok(Self { device: device.clone(), plan, states, width: shape.width() }),
-            Plan::Cpu(_) => unreachable!("planned for a GPU"),
+        match executor.plan(rec, weights, &PlanOptions::plain())?.0 {
+            Compiled::Gpu(plan) => Ok(Self { device: device.clone(), plan, states, width: shape.width() }),
+            Compiled::Cpu(_) => unreachable!("planned for a GPU"),
         }
     }
 

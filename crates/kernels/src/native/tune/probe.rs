@@ -11,7 +11,7 @@ use crate::exec::cuts::Submits;
 use crate::exec::gpu::GpuPlan;
 use crate::exec::states::States;
 use crate::exec::weights::{TensorBytes, Weights};
-use crate::exec::{Plan, Watch};
+use crate::exec::{Compiled, Watch};
 use crate::graph::input::StepInput;
 use crate::graph::record::RopeTable;
 use crate::graph::tensor::{Counts, KvState, Lead, Shape, StateKind, Tensor, Weight};
@@ -240,9 +240,9 @@ impl Planned {
     pub fn new(device: &Device, layers: &Layers, weights: &Arc<Weights>, table: Table) -> Result<Self, Error> {
         let executor = Executor::Gpu(device.with_table(table));
         let states = States::new(&executor, &layers.kinds(), 1, layers.rows().1)?;
-        match executor.plan(layers.recording(weights), weights, &options())? {
-            Plan::Gpu(plan) => Ok(Self { plan, states, input: layers.input() }),
-            Plan::Cpu(_) => unreachable!("planned for a GPU"),
+        match executor.plan(layers.recording(weights), weights, &options())?.0 {
+            Compiled::Gpu(plan) => Ok(Self { plan, states, input: layers.input() }),
+            Compiled::Cpu(_) => unreachable!("planned for a GPU"),
         }
     }
 
