@@ -15,8 +15,10 @@ mod executor;
 mod exit;
 mod factors;
 mod gradients;
+mod hub;
 mod inspect;
 mod interrupt;
+mod known;
 mod list;
 mod logits;
 mod lora;
@@ -26,6 +28,8 @@ mod npy;
 mod open;
 mod perplexity;
 mod progress;
+mod pull;
+mod rm;
 mod run;
 mod steps;
 mod text;
@@ -51,6 +55,8 @@ fn main() -> ExitCode {
     let result = interrupt::install().and_then(|()| match cli.command {
         Command::Run(args) => run::run(args),
         Command::List(args) => list::run(&args),
+        Command::Pull(args) => pull::run(&args),
+        Command::Rm(args) => rm::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Tokenize(args) => tokenize::run(&args),
         Command::Logits(args) => logits::run(&args),
