@@ -248,8 +248,8 @@ impl Loaded {
     }
 }
 
-/// The error for a path without a file. It lists similar files of the same folder, and similar names
-/// of models.
+/// The error for a path without a file. It lists similar files of the same folder, and similar
+/// names of models.
 fn missing(path: &Path) -> anyhow::Error {
     let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -35,8 +35,8 @@ use std::time::Duration;
   weft tune --forget                       go back to the defaults of the device class
   weft bench qwen3-8b --no-tune            compare with the speed before tuning")]
 pub struct Args {
-    /// Model whose shapes are measured: a GGUF file, or the name of a known model, of one of the hub
-    /// or of one in Ollama [default: shapes of common models]
+    /// Model whose shapes are measured: a GGUF file, or the name of a known model, of one of the
+    /// hub or of one in Ollama [default: shapes of common models]
     #[arg(value_hint = ValueHint::FilePath)]
     model: Option<PathBuf>,
 

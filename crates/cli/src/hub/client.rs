@@ -18,9 +18,10 @@ const REDIRECTS: usize = 5;
 /// No connection, or no further byte, within these times is a failure.
 const CONNECT: Duration = Duration::from_secs(15);
 const SILENCE: Duration = Duration::from_secs(30);
-/// Tries of a question, tries of a download without progress, the longest pause between two, and the longest that a server may ask for.
+/// The tries of a question, and of a download without progress.
 pub const ASKING: u32 = 3;
 pub const FETCHING: u32 = 6;
+/// The longest pause between two tries, and the longest that a server may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
 

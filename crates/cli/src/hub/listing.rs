@@ -67,7 +67,7 @@ fn checked(model: Model, name: &Name) -> Result<Listing> {
     let mut files = vec![];
     for Sibling { rfilename: path, lfs } in model.siblings.into_iter().filter(|file| is_gguf(&file.rfilename)) {
         if !is_path(&path) {
-            return Err(anyhow!("{repository}: the hub lists {path:?}, which is no safe file name"));
+            return Err(anyhow!("{repository}: the hub lists \"{}\", which is no safe file name", path.escape_debug()));
         }
         match lfs {
             Some(Lfs { sha256, size }) if is_sha256(&sha256) => files.push(Remote { path, bytes: size, sha256 }),

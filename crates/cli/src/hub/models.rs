@@ -49,7 +49,16 @@ pub fn models() -> Vec<Cached> {
 
 /// Fetches what is missing of the model that the hub has now.
 pub fn pull(name: &Name) -> Result<Pulled> {
-    fetch(&Client::new(Settings::from_env()?), name)
+    let settings = Settings::from_env()?;
+    let repo = Repo::new(&settings.cache, name);
+    match repo.find(&name.pick, true).filter(|_| settings.offline) {
+        None => fetch(&Client::new(settings), name),
+        Some(model) => {
+            note("HF_HUB_OFFLINE is set: the hub is not asked for a newer file");
+            let bytes = model.parts.iter().map(|part| part.metadata().map_or(0, |metadata| metadata.len())).sum();
+            Ok(Pulled { model, projector: None, bytes, fetched: 0, commit: repo.main().unwrap_or_default() })
+        }
+    }
 }
 
 impl Cached {
@@ -95,34 +104,35 @@ fn fetch(client: &Client, name: &Name) -> Result<Pulled> {
     let bar = Bar::bytes(format!("asking for {name}"));
     let listing = listing(client, name, &bar)?;
     let group = chosen(&listing, name)?;
-    let model = |path: &&Remote| group.parts.contains(&path.path);
-    let projector = choose::projector(listing.files.iter().map(|file| file.path.as_str()));
-    let beside = |file: &&Remote| projector.is_some_and(|path| path == file.path);
-    let files: Vec<&Remote> = listing.files.iter().filter(model).chain(listing.files.iter().filter(beside)).collect();
-    let missing = missing(&repo, &listing.commit, &files);
+    let remote = |path: &str| listing.files.iter().find(|file| file.path == path);
+    let parts: Vec<&Remote> = group.parts.iter().filter_map(|path| remote(path)).collect();
+    let projector = choose::projector(listing.files.iter().map(|file| file.path.as_str())).and_then(remote);
+    let all: Vec<&Remote> = parts.iter().copied().chain(projector).collect();
+    let missing = missing(&repo, &listing.commit, &all);
     if missing > 0 {
         let host = settings.endpoint.split_once("://").map_or("", |(_, host)| host);
         room(missing, free(settings)?, &settings.cache)?;
         bar.suspend(|| note(&format!("{name}: downloading {} from {host}", Size(missing))));
     }
     warn_of_change(name, &listing, &group);
-    let (mut before, mut fetched, total) = (0, 0, files.iter().map(|file| file.bytes).sum());
-    let mut places = vec![];
-    for file in &files {
+    let total = all.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
+    let (mut before, mut fetched) = (0, 0);
+    let mut place = |file: &Remote| {
         let commit = &listing.commit;
-        let download = Download { client, repo: &repo, name, commit, file, bar: &bar, before, total };
-        fetched += download.run()?;
+        fetched += Download { client, repo: &repo, name, commit, file, bar: &bar, before, total }.run()?;
         before += file.bytes;
-        places.push(match repo.has_copy(commit, &file.path, file.bytes) {
-            true => repo.snapshot(commit).path(&file.path),
-            false => repo.link(commit, &file.path, &file.sha256)?,
-        });
-    }
+        match repo.has_copy(commit, &file.path, file.bytes) {
+            true => Ok(repo.snapshot(commit).path(&file.path)),
+            false => repo.link(commit, &file.path, &file.sha256),
+        }
+    };
+    let parts = parts.into_iter().map(&mut place).collect::<Result<Vec<PathBuf>>>()?;
+    // From here on the model runs, whatever becomes of its encoder of images.
     repo.set_main(&listing.commit)?;
-    let projector = projector.and_then(|_| places.pop());
+    let projector = projector.map(place).transpose()?;
     let groups = repo.snapshot(&listing.commit).groups();
     let name = name.with(choose::pick(&groups, &group));
-    Ok(Pulled { model: Cached { name, parts: places }, projector, bytes: total, fetched, commit: listing.commit })
+    Ok(Pulled { model: Cached { name, parts }, projector, bytes: total, fetched, commit: listing.commit })
 }
 
 /// The model that the name means on the hub.

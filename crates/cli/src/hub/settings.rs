@@ -33,7 +33,10 @@ impl Settings {
         let endpoint = variable("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".to_string());
         let is_address = endpoint.strip_prefix("https://").or_else(|| endpoint.strip_prefix("http://"));
         if !is_address.is_some_and(|host| !host.is_empty() && !host.contains([' ', '@', '?', '#'])) {
-            return Err(anyhow!("HF_ENDPOINT is {endpoint:?}; it must begin with https:// or http://"));
+            return Err(anyhow!(
+                "HF_ENDPOINT is \"{}\"; it must begin with https:// or http://",
+                endpoint.escape_debug()
+            ));
         }
         let token_file = variable("HF_TOKEN_PATH").map(PathBuf::from).or_else(|| Some(home?.join("token")));
         let is_on = |value: String| !["0", "false", "no", "off"].contains(&value.to_lowercase().as_str());

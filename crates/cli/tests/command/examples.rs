@@ -33,6 +33,7 @@ pub fn examples(help: &str) -> Vec<String> {
 fn commands<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let end = |line: &str| ["  ", " #", " | jq"].iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
     let lines = lines.filter(|line| ABSENT.iter().all(|absent| !line.contains(absent)));
+    let lines = lines.filter(|line| cfg!(feature = "hub") || !line.contains("hf:"));
     lines.map(|line| line[..end(line)].trim_end().to_string()).collect()
 }
 

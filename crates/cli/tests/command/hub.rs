@@ -115,6 +115,8 @@ fn a_model_is_fetched_once_and_then_runs_without_the_network() {
     for variables in [&[][..], &[("HF_HUB_OFFLINE", "1")]] {
         assert_eq!(run(variables).good(), first.out);
     }
+    let offline = world.with(&["pull", "hf:me/M-GGUF", "--json"], &[("HF_HUB_OFFLINE", "1")]);
+    assert!(offline.err.contains("is not asked for a newer file") && offline.json()[0]["fetched_bytes"] == 0);
     assert_eq!(world.server.asked("").len(), asked, "the network was asked again");
     assert!(world.run(&["inspect", "hf:me/M-GGUF", "--verify"]).good().contains("verified"));
     std::fs::write(world.home.path().join("t.txt"), "abababab").unwrap();

@@ -10,6 +10,7 @@ mod examples;
 mod files;
 mod gradients;
 mod help;
+#[cfg(feature = "hub")]
 mod hub;
 mod inspect;
 mod list;

@@ -101,6 +101,26 @@ fn a_full_disk_is_seen_before_the_download() {
 }
 
 #[test]
+fn lengths_beyond_any_disk_are_refused_and_add_up_to_no_panic() {
+    let world = World::one();
+    let part = |n: u8| {
+        let lfs = serde_json::json!({ "sha256": n.to_string().repeat(64), "size": u64::MAX });
+        serde_json::json!({ "rfilename": format!("M-Q8_0-0000{n}-of-00002.gguf"), "lfs": lfs })
+    };
+    let listing = serde_json::json!({ "sha": "1".repeat(40), "siblings": [part(1), part(2)] }).to_string();
+    world.server.plan(move |request, _| request.path.contains("/api/").then(|| Answer::new(200, listing.clone())));
+    assert!(world.run(&PULL).failed(1).contains("the download needs "));
+}
+
+#[test]
+fn a_model_runs_whatever_becomes_of_its_projector() {
+    let world = World::new(&[("M-Q8_0.gguf", &MODEL), ("mmproj-M-F16.gguf", b"eyes")]);
+    world.server.plan(|request, _| request.path.ends_with("mmproj-M-F16.gguf").then(|| Answer::new(403, "")));
+    assert_eq!(world.run(&PULL).code, 1);
+    world.run(&["inspect", "hf:me/M-GGUF"]).good();
+}
+
+#[test]
 fn of_two_programs_one_downloads_and_the_other_waits() {
     let world = World::one();
     world.server.plan(|request, _| {
