@@ -45,6 +45,9 @@ impl Source {
                 named(path)
             }
             Ok(metadata) if metadata.is_dir() => {
+                if path.to_str().is_some_and(|text| hub_name(text).is_some()) {
+                    return named(path);
+                }
                 if let Ok(found) = in_ollama(path) {
                     return Ok(found);
                 }
@@ -258,14 +261,20 @@ fn missing(path: &Path) -> anyhow::Error {
         (true, None) => format!("{} has no .gguf files", folder.display()),
         (true, Some(names)) => format!("{} has {names}", folder.display()),
     };
-    let prompt = name.contains(char::is_whitespace);
-    let names = if prompt { vec![] } else { near_names(&name) };
-    let rest = match (prompt, names.is_empty()) {
+    let rest = match (name.contains(char::is_whitespace), near_names(&name)) {
         (true, _) => "; a prompt is given with --prompt".to_string(),
-        (false, true) => String::new(),
-        (false, false) => format!("; near names of models are {}", names.join(", ")),
+        (false, _) if is_repository(path) => format!("; on the hub it is hf:{}", path.display()),
+        (false, names) if names.is_empty() => String::new(),
+        (false, names) => format!("; near names of models are {}", names.join(", ")),
     };
     anyhow!("{}: no such file; {hint}{rest}", path.display())
+}
+
+/// Whether a path without a folder here reads as a repository of the hub, OWNER/REPO.
+fn is_repository(path: &Path) -> bool {
+    let text = path.to_str().unwrap_or_default();
+    let is_here = path.parent().is_some_and(Path::is_dir) || text.to_lowercase().ends_with(".gguf");
+    !is_here && text.contains('/') && matches!(hub_name(&format!("hf:{text}")), Some(Ok(_)))
 }
 
 /// The names that commands take and that are similar to a file name: known models, Ollama's, and
@@ -334,6 +343,8 @@ mod tests {
         assert!(error.ends_with("has aaa.gguf, gemma.gguf, qwen3-8b.gguf"), "{error}");
         let error = missing(&folder.path().join("no/such.gguf")).to_string();
         assert!(error.contains("there is no folder"), "{error}");
+        let error = missing(Path::new("Qwen/Qwen3-8B-GGUF:Q8_0")).to_string();
+        assert!(error.ends_with("on the hub it is hf:Qwen/Qwen3-8B-GGUF:Q8_0"), "{error}");
         let error = missing(Path::new("What is 3 + 4?")).to_string();
         assert!(error.contains("--prompt"), "{error}");
     }

@@ -90,6 +90,9 @@ pub fn name(text: &str) -> Result<Name> {
             known.name
         ));
     }
+    if text.contains('/') && matches!(Name::parse(&format!("hf:{text}")), Some(Ok(_))) {
+        return Err(usage(format!("{text} is spelled hf:{text} as a model of the hub")));
+    }
     let near = known::nearest(text, known::all().iter().map(|known| known.name.clone()));
     let hint = if near.is_empty() { String::new() } else { format!("; near names are {}", near.join(", ")) };
     Err(anyhow!("there is no known model {text}{hint}; `weft pull --list` shows all, others are hf:OWNER/REPO[:QUANT]"))

@@ -15,9 +15,8 @@ use ureq::{Agent, Body};
 /// The largest JSON answer.
 const MAX_JSON: u64 = 16 << 20;
 const REDIRECTS: usize = 5;
-/// No connection, or no further byte, within these times is a failure.
+/// No connection within this time is a failure.
 const CONNECT: Duration = Duration::from_secs(15);
-const SILENCE: Duration = Duration::from_secs(30);
 /// The tries of a question, and of a download without progress.
 pub const ASKING: u32 = 3;
 pub const FETCHING: u32 = 6;
@@ -103,9 +102,9 @@ impl Client {
             .user_agent(concat!("weft/", env!("CARGO_PKG_VERSION")))
             .timeout_resolve(Some(CONNECT))
             .timeout_connect(Some(CONNECT))
-            .timeout_recv_response(Some(SILENCE))
-            .timeout_per_read(Some(SILENCE))
-            .timeout_per_write(Some(SILENCE));
+            .timeout_recv_response(Some(settings.silence))
+            .timeout_per_read(Some(settings.silence))
+            .timeout_per_write(Some(settings.silence));
         Self { agent: config.build().into(), settings }
     }
 

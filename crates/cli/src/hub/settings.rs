@@ -17,6 +17,8 @@ pub struct Settings {
     pub cache: PathBuf,
     /// The first pause before another try.
     pub pause: Duration,
+    /// A connection without a byte for so long is cut.
+    pub silence: Duration,
     /// The free disk space, if a test gives it.
     pub free: Option<u64>,
 }
@@ -46,6 +48,7 @@ impl Settings {
             offline: ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"].iter().any(|name| variable(name).is_some_and(is_on)),
             cache: cache.ok_or_else(|| anyhow!("there is no folder for downloads; set HF_HOME"))?,
             pause: test("pause_ms").map_or(Duration::from_secs(1), Duration::from_millis),
+            silence: test("silence_ms").map_or(Duration::from_secs(30), Duration::from_millis),
             free: test("free"),
         })
     }

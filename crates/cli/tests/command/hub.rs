@@ -42,6 +42,8 @@ impl World {
             "WEFT_MODELS",
             "WEFT_DEBUG",
             "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "https_proxy",
             "http_proxy",
             "ALL_PROXY",
             "all_proxy",
@@ -215,6 +217,23 @@ fn rm_removes_the_model_and_nothing_else() {
 
 #[cfg(unix)]
 #[test]
+fn rm_keeps_blobs_that_other_files_use_and_downloads_that_run() {
+    let world = World::one();
+    world.good(&["pull", "hf:me/M-GGUF"]);
+    std::os::unix::fs::symlink(world.blob(&MODEL), world.file("config.json")).unwrap();
+    let locks = world.home.path().join("hf/hub/.locks/models--me--M-GGUF");
+    for name in ["a", "b"] {
+        std::fs::write(world.repo(&format!("blobs/{name}.incomplete")), "half").unwrap();
+    }
+    let lock = std::fs::File::create(locks.join("a.lock")).unwrap();
+    lock.lock().unwrap();
+    world.run(&["rm", "hf:me/M-GGUF"]).good();
+    assert!(world.blob(&MODEL).exists() && !world.file("M-Q8_0.gguf").exists());
+    assert!(world.repo("blobs/a.incomplete").exists() && !world.repo("blobs/b.incomplete").exists());
+}
+
+#[cfg(unix)]
+#[test]
 fn a_repository_that_is_a_link_out_of_the_cache_is_left_alone() {
     let world = World::one();
     world.good(&["pull", "hf:me/M-GGUF"]);
@@ -242,6 +261,11 @@ fn known_models_have_short_names_and_a_list() {
     let line = world.run(&["pull", "qwen3-8"]).failed(1);
     assert!(line.contains("there is no known model qwen3-8; near names are qwen3-8b, "), "{line}");
     assert!(world.run(&["pull", "qwen3:8b"]).failed(1).contains("`weft pull qwen3-8b`, there `ollama pull qwen3:8b`"));
+    let line = world.run(&["pull", "Qwen/Qwen3-8B-GGUF"]).failed(2);
+    assert!(line.contains("is spelled hf:Qwen/Qwen3-8B-GGUF"), "{line}");
+    std::fs::create_dir(world.home.path().join("qwen3-4b")).unwrap();
+    let line = world.run(&["inspect", "qwen3-4b"]).failed(1);
+    assert!(line.contains("no repository Qwen/Qwen3-4B-GGUF"), "a folder is no model: {line}");
     let line = world.run(&["run", "qwen3:8b", "-p", "x"]).failed(1);
     assert!(line.contains("`ollama pull qwen3:8b`") && line.contains("`weft run qwen3-8b`"), "{line}");
     let line = world.run(&["run", "qwen3-8.gguf", "-p", "x"]).failed(1);

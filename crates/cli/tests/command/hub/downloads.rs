@@ -101,6 +101,19 @@ fn a_full_disk_is_seen_before_the_download() {
 }
 
 #[test]
+fn a_connection_that_falls_silent_is_cut_and_the_download_goes_on() {
+    let world = World::one();
+    world.server.plan(|request, before| {
+        let stall = Duration::from_secs(60);
+        (request.path.starts_with("/content/") && before == 0).then(|| Answer { stall, ..content(&MODEL, request) })
+    });
+    let run = world.with(&PULL, &[("WEFT_HUB_TEST", "pause_ms=1,silence_ms=200")]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let half = Some(format!("bytes={}-", MODEL.len() / 2));
+    assert_eq!(world.server.asked("/content/")[1].range, half);
+}
+
+#[test]
 fn lengths_beyond_any_disk_are_refused_and_add_up_to_no_panic() {
     let world = World::one();
     let part = |n: u8| {
