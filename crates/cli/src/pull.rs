@@ -24,7 +24,7 @@ use std::path::Path;
   weft pull qwen3-0.6b                        fetch a known model
   weft pull hf:Qwen/Qwen3-8B-GGUF:Q4_K_M      fetch a quantization of any repository
   weft pull hf:Qwen/Qwen3-8B-GGUF             Q4_K_M if there, else Q8_0, else another usual one
-  weft pull qwen3-4b --json | jq -r .[].files[0]")]
+  weft pull qwen3-4b --json | jq -r '.[].files[0]'")]
 pub struct Args {
     /// Models: a short name of `weft pull --list`, or hf:OWNER/REPO[:QUANT|/FILE]
     #[arg(value_name = "NAME", required_unless_present = "list")]

@@ -18,7 +18,7 @@ use std::path::Path;
 #[command(after_help = "Examples:
   weft rm qwen3-0.6b
   weft rm hf:Qwen/Qwen3-8B-GGUF:Q4_K_M hf:Qwen/Qwen3-8B-GGUF:Q8_0
-  weft rm qwen3-0.6b --json | jq .[].freed_bytes")]
+  weft rm qwen3-0.6b --json | jq '.[].freed_bytes'")]
 pub struct Args {
     /// Models as `weft list` names them
     #[arg(value_name = "NAME", required = true)]

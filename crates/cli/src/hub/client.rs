@@ -157,12 +157,12 @@ impl Client {
     fn unreachable(&self, address: &str, error: &ureq::Error) -> Failure {
         let host = origin(address).map_or(address, |(_, host)| host);
         let reason = format!("cannot reach {host}: {}", error.to_string().trim_start_matches("io: "));
-        match error {
-            ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::BadUri(_) => {
-                Failure::Final(anyhow!("{}", one_line(&reason)))
-            }
-            _ => Failure::again(reason),
+        let is_final = matches!(error, ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::BadUri(_));
+        // Errors of certificates come as errors of the connection.
+        if is_final || reason.contains("certificate") {
+            return Failure::Final(anyhow!("{}", one_line(&reason)));
         }
+        Failure::again(reason)
     }
 
     /// The answer, or the error for its status.
