@@ -9,7 +9,8 @@ use std::path::PathBuf;
 /// Arguments that name the model file and say how to read it.
 #[derive(Args, Clone, Debug)]
 pub struct Source {
-    /// GGUF file (any part of a split file), or the name of a model in Ollama,
+    /// GGUF file (any part of a split file), a known model such as qwen3-8b, a model of the hub
+    /// (`hf:OWNER/REPO[:QUANT|/FILE]`), or the name of a model in Ollama,
     /// `[HOST/][USER/]NAME[:TAG]` [default: the small model that weft ships]
     #[arg(value_hint = ValueHint::FilePath)]
     pub model: Option<PathBuf>,
@@ -17,8 +18,8 @@ pub struct Source {
     #[command(flatten)]
     pub mapping: Mapping,
 
-    /// Read the whole model first and check it for damage: Ollama's digests, unknown types, NaN and
-    /// infinite weights
+    /// Read the whole model first and check it for damage: the digests of Ollama and of the hub,
+    /// unknown types, NaN and infinite weights
     #[arg(long, display_order = 101)]
     pub verify: bool,
 }

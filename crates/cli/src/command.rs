@@ -1,8 +1,8 @@
 //! The command line: all commands, and the arguments that every command takes.
 
 use crate::{
-    bench, completions, devices, doctor, gradients, inspect, list, logits, man, merge, perplexity, run, tokenize,
-    train, tune,
+    bench, completions, devices, doctor, gradients, inspect, list, logits, man, merge, perplexity, pull, rm, run,
+    tokenize, train, tune,
 };
 use clap::{Parser, Subcommand};
 use kernels::Without;
@@ -44,10 +44,12 @@ pub struct Cli {
 
 const EXAMPLES: &str = "Examples:
   weft run -p 'Where does Wren live?'     ask the model that weft ships
-  weft run qwen3-8b-Q4_K_M.gguf            chat with a model of your own
+  weft run qwen3-0.6b                      fetch a known model and chat; weft pull --list shows all
+  weft run hf:Qwen/Qwen3-8B-GGUF:Q4_K_M    chat with any GGUF model of Hugging Face's hub
+  weft run model.gguf                      chat with a file
   weft run gemma4:e2b                      chat with a model that Ollama has pulled
   weft list                                list the models on this machine
-  weft inspect qwen3-8b-Q4_K_M.gguf        show the contents of a file, and the memory it needs
+  weft inspect qwen3-8b                    show the contents of a file, and the memory it needs
   weft devices                             list the GPUs of this machine
   weft train --data examples/facts.jsonl -o facts
                                            train an adapter on examples
@@ -60,6 +62,8 @@ const EXAMPLES: &str = "Examples:
 pub enum Command {
     Run(run::Args),
     List(list::Args),
+    Pull(pull::Args),
+    Rm(rm::Args),
     Inspect(inspect::Args),
     Tokenize(tokenize::Args),
     Logits(logits::Args),

@@ -17,12 +17,12 @@ use std::io::Write;
 /// Show the contents of a GGUF file and the memory it needs
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  weft inspect qwen3-8b.gguf
-  weft inspect qwen3-8b.gguf --ctx 32768 --kv q8_0 --device gpu   show memory on the GPU
-  weft inspect qwen3-8b.gguf --lora french/                       show memory with an adapter
-  weft inspect qwen3-8b.gguf --plan                               show every dispatch of a step
-  weft inspect qwen3-8b.gguf --verify                             read and check every weight
-  weft inspect qwen3-8b.gguf --json | jq .memory")]
+  weft inspect qwen3-8b
+  weft inspect qwen3-8b --ctx 32768 --kv q8_0 --device gpu        show memory on the GPU
+  weft inspect qwen3-8b --lora french/                            show memory with an adapter
+  weft inspect qwen3-8b --plan                                    show every dispatch of a step
+  weft inspect qwen3-8b --verify                                  read and check every weight
+  weft inspect qwen3-8b --json | jq .memory")]
 pub struct Args {
     #[command(flatten)]
     source: Source,

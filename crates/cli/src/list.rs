@@ -14,13 +14,14 @@ use kernels::Executor;
 use kernels::{Device, Select};
 use model::{SessionOptions, Size};
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 /// List the models on this machine, and whether they fit this device
 ///
-/// The list has the model inside the binary, the models that Ollama has pulled, and the GGUF files
-/// of FOLDER and its subfolders.
+/// The list has the model inside the binary, the models that Ollama has pulled, the models in the
+/// cache of Hugging Face's hub, and the GGUF files of FOLDER and its subfolders. Encoders of images
+/// are no models and left out. At a terminal long lines are cut.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft list
@@ -63,12 +64,14 @@ pub fn run(args: &Args) -> Result<()> {
         models.push(Model::of(place, &executor, &options));
     }
     drop(bar);
+    models.retain(Model::is_model);
     let mut out = std::io::stdout();
     if args.json {
         writeln!(out, "{}", Value::Array(models.iter().map(|model| as_json(model, &executor)).collect()))?;
         return Ok(());
     }
-    print(&mut out, &models, &executor)
+    let width = out.is_terminal().then(terminal_size::terminal_size).flatten().map(|(width, _)| width.0.into());
+    print(&mut out, &models, &executor, width)
 }
 
 /// `auto` is the best GPU that is not a software adapter. The cost of a model does not matter here.
@@ -81,7 +84,8 @@ fn executor(choice: &Choice) -> Result<Executor> {
     }
 }
 
-fn print(out: &mut impl Write, models: &[Model], executor: &Executor) -> Result<()> {
+/// Prints the table; with a `limit`, in lines of at most so many characters.
+fn print(out: &mut impl Write, models: &[Model], executor: &Executor, limit: Option<usize>) -> Result<()> {
     let head = ["model", "from", "size", "architecture", "types"].map(str::to_string);
     let row = |model: &Model| {
         [
@@ -101,9 +105,20 @@ fn print(out: &mut impl Write, models: &[Model], executor: &Executor) -> Result<
     {
         let [name, source, size, architecture, types] = row;
         let [a, b, c, d, e] = widths;
-        writeln!(out, "{name:<a$}  {source:<b$}  {size:>c$}  {architecture:<d$}  {types:<e$}  {}", one_line(&fit))?;
+        let line = format!("{name:<a$}  {source:<b$}  {size:>c$}  {architecture:<d$}  {types:<e$}  {}", one_line(&fit));
+        writeln!(out, "{}", cut(&line, limit))?;
     }
     Ok(())
+}
+
+/// The line, or as much of its beginning as the limit allows.
+fn cut(line: &str, limit: Option<usize>) -> String {
+    match limit {
+        Some(limit) if line.chars().count() > limit => {
+            line.chars().take(limit.saturating_sub(1)).chain(['…']).collect()
+        }
+        _ => line.to_string(),
+    }
 }
 
 fn text(value: &Option<String>) -> String {
@@ -130,4 +145,30 @@ fn as_json(model: &Model, executor: &Executor) -> Value {
         "model": model.name, "from": model.source, "path": model.path, "bytes": model.bytes, "architecture": model.architecture,
         "types": model.quantization, "device": executor.name(), "fits": fits, "needed_bytes": needed, "cannot_run": reason,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_the_terminal_and_are_whole_in_a_pipe() {
+        let model = Model {
+            name: "qwen3-8b".to_string(),
+            source: "hub",
+            path: None,
+            bytes: 5_027_783_488,
+            architecture: Some("qwen3".to_string()),
+            quantization: None,
+            fit: Fit::CannotRun("é".repeat(200)),
+        };
+        let lines = |limit| {
+            let mut out = vec![];
+            print(&mut out, std::slice::from_ref(&model), &Executor::Cpu, limit).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let longest = |text: String| text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert_eq!(longest(lines(Some(80))), 80);
+        assert!(lines(Some(80)).contains("cannot run: é") && longest(lines(None)) > 200);
+    }
 }

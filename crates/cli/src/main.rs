@@ -16,8 +16,10 @@ mod exit;
 mod factors;
 mod gradients;
 mod habits;
+mod hub;
 mod inspect;
 mod interrupt;
+mod known;
 mod list;
 mod logits;
 mod lora;
@@ -28,6 +30,8 @@ mod open;
 mod output;
 mod perplexity;
 mod progress;
+mod pull;
+mod rm;
 mod run;
 mod steps;
 mod text;
@@ -63,6 +67,8 @@ fn main() -> ExitCode {
     let result = interrupt::install().and_then(|()| match cli.command {
         Command::Run(args) => run::run(args),
         Command::List(args) => list::run(&args),
+        Command::Pull(args) => pull::run(&args),
+        Command::Rm(args) => rm::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Tokenize(args) => tokenize::run(&args),
         Command::Logits(args) => logits::run(&args),

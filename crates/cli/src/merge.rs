@@ -32,7 +32,8 @@ use train::{Fallback, Merged, Writing};
   weft merge model.gguf adapter/ --type F32 -o merged.gguf         round the new weights to f32 only
   weft merge model.gguf adapter/ -o merged.gguf --json | jq .bytes")]
 pub struct Args {
-    /// GGUF file (any part of a split file), or the name of a model in Ollama
+    /// GGUF file (any part of a split file), or the name of a known model, of one of the hub or of
+    /// one in Ollama
     #[arg(value_name = "BASE", value_hint = ValueHint::FilePath)]
     base: PathBuf,
 

@@ -3,9 +3,12 @@
 use crate::args::Source;
 use crate::executor::Choice;
 use crate::exit::note;
+use crate::hub::{self, Cached};
 use crate::inspect::verify::verify;
+use crate::known;
 use crate::lora::Adapters;
 use crate::progress::Bar;
+use crate::pull::hub_name;
 use anyhow::{Context, Result, anyhow};
 use gguf::{Gguf, OpenOptions};
 use kernels::{Executor, Preparing};
@@ -28,7 +31,8 @@ impl Source {
         self.model.as_ref().map_or_else(|| "the default model".to_string(), |path| path.display().to_string())
     }
 
-    /// Finds the model: an existing file first, else a model in Ollama's store.
+    /// Finds the model: an existing file first, else a model in Ollama's store or on the hub. A
+    /// model of the hub that is not here is fetched.
     pub fn find(&self) -> Result<Found> {
         let Some(path) = &self.model else { return Ok(Found::Default) };
         match std::fs::metadata(path) {
@@ -38,10 +42,13 @@ impl Source {
                     ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename
                 ) =>
             {
-                pulled(path)
+                named(path)
             }
             Ok(metadata) if metadata.is_dir() => {
-                if let Ok(found) = pulled(path) {
+                if path.to_str().is_some_and(|text| hub_name(text).is_some()) {
+                    return named(path);
+                }
+                if let Ok(found) = in_ollama(path) {
                     return Ok(found);
                 }
                 let hint = similar(path, "").map_or_else(|| "has none".to_string(), |names| format!("has {names}"));
@@ -57,6 +64,7 @@ impl Source {
             Found::Default => return Ok(Gguf::from_bytes(DEFAULT)?),
             Found::File(path) => path,
             Found::Ollama(entry) => entry.model.path,
+            Found::Hub(model) => model.file(),
         };
         Ok(Gguf::open_with(path, OpenOptions::default().mmap(self.mapping.maps()))?)
     }
@@ -64,11 +72,18 @@ impl Source {
     /// Reads the whole model; returns one line for every damaged tensor.
     ///
     /// # Errors
-    /// A digest differs from Ollama's, or the file cannot be read.
+    /// A digest differs from Ollama's or the hub's, or the file cannot be read.
     pub fn damage(&self, file: &Gguf) -> Result<Vec<String>> {
-        if let Found::Ollama(entry) = self.find()? {
-            let bar = Bar::bytes(format!("hashing {}", entry.name));
-            entry.verify(&|progress| bar.show(progress))?;
+        match self.find()? {
+            Found::Ollama(entry) => {
+                let bar = Bar::bytes(format!("hashing {}", entry.name));
+                entry.verify(&|progress| bar.show(progress))?;
+            }
+            Found::Hub(model) => {
+                let bar = Bar::bytes(format!("hashing {}", model.name));
+                model.verify(&|done, total| bar.set(done, total))?;
+            }
+            Found::Default | Found::File(_) => {}
         }
         verify(file)
     }
@@ -115,7 +130,7 @@ impl Source {
             Found::Ollama(entry) => {
                 entry.adapters.iter().map(|blob| Ok((AdapterFile::open(&blob.path)?, 1.0))).collect::<Result<_>>()?
             }
-            Found::Default | Found::File(_) => vec![],
+            Found::Default | Found::File(_) | Found::Hub(_) => vec![],
         };
         opened.extend(given.open()?);
         Ok(opened)
@@ -173,10 +188,24 @@ pub enum Found {
     Default,
     File(PathBuf),
     Ollama(Box<Entry>),
+    /// In the hub's cache.
+    Hub(Cached),
 }
 
-/// Finds a model in Ollama's store by its name, where no such file exists.
-fn pulled(path: &Path) -> Result<Found> {
+/// Finds a model by its name, where no such file exists.
+fn named(path: &Path) -> Result<Found> {
+    let text = path.to_str().unwrap_or_default();
+    let of_ollama = || in_ollama(path);
+    match hub_name(text) {
+        // Ollama has models of the hub under their address.
+        Some(Ok(_)) if !text.starts_with("hf:") && of_ollama().is_ok() => of_ollama(),
+        Some(name) => Ok(Found::Hub(hub::find(&name.map_err(|reason| anyhow!(reason))?)?)),
+        None => of_ollama(),
+    }
+}
+
+/// Finds a model in Ollama's store by its name.
+fn in_ollama(path: &Path) -> Result<Found> {
     let text = path.to_str().unwrap_or_default();
     let is_path = text.starts_with(['.', '/', '~']) || text.to_lowercase().ends_with(".gguf");
     let (stores, explicit) = (Stores::from_env(), text.contains(':'));
@@ -187,7 +216,18 @@ fn pulled(path: &Path) -> Result<Found> {
         Ok(entry) => Ok(Found::Ollama(Box::new(entry))),
         Err(OllamaError::Name { .. }) => Err(missing(path)),
         Err(error @ OllamaError::NotFound { .. }) if !explicit => Err(anyhow!("{}; and {error}", missing(path))),
+        Err(error @ OllamaError::NotFound { .. }) => Err(anyhow!("{error}; {}", way_to(text))),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// How to get a model that Ollama's store lacks.
+fn way_to(name: &str) -> String {
+    let name = name.strip_prefix("ollama://").unwrap_or(name);
+    let fetch = format!("`ollama pull {name}` fetches it there");
+    match known::of_ollama(name) {
+        Some(known) => format!("{fetch}, `weft run {}` the same model from the hub ({})", known.name, known.address),
+        None => fetch,
     }
 }
 
@@ -211,7 +251,8 @@ impl Loaded {
     }
 }
 
-/// The error for a path without a file. It lists similar files of the same folder.
+/// The error for a path without a file. It lists similar files of the same folder, and similar
+/// names of models.
 fn missing(path: &Path) -> anyhow::Error {
     let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -220,20 +261,42 @@ fn missing(path: &Path) -> anyhow::Error {
         (true, None) => format!("{} has no .gguf files", folder.display()),
         (true, Some(names)) => format!("{} has {names}", folder.display()),
     };
-    let prompt = if name.contains(char::is_whitespace) { "; a prompt is given with --prompt" } else { "" };
-    anyhow!("{}: no such file; {hint}{prompt}", path.display())
+    let rest = match (name.contains(char::is_whitespace), near_names(&name)) {
+        (true, _) => "; a prompt is given with --prompt".to_string(),
+        (false, _) if is_repository(path) => format!("; on the hub it is hf:{}", path.display()),
+        (false, names) if names.is_empty() => String::new(),
+        (false, names) => format!("; near names of models are {}", names.join(", ")),
+    };
+    anyhow!("{}: no such file; {hint}{rest}", path.display())
 }
 
-/// Lists the `.gguf` files of a folder, the most similar name first.
+/// Whether a path without a folder here reads as a repository of the hub, OWNER/REPO.
+fn is_repository(path: &Path) -> bool {
+    let text = path.to_str().unwrap_or_default();
+    let is_here = path.parent().is_some_and(Path::is_dir) || text.to_lowercase().ends_with(".gguf");
+    !is_here && text.contains('/') && matches!(hub_name(&format!("hf:{text}")), Some(Ok(_)))
+}
+
+/// The names that commands take and that are similar to a file name: known models, Ollama's, and
+/// those in the hub's cache.
+fn near_names(file: &str) -> Vec<String> {
+    let stem = file.strip_suffix(".gguf").unwrap_or(file);
+    let known = known::all().iter().map(|known| known.name.clone());
+    let ollama = Stores::from_env().list().into_iter().map(|listed| listed.name.to_string());
+    let cached = hub::models().into_iter().map(|model| model.name.to_string());
+    known::nearest(stem, known.chain(ollama).chain(cached))
+}
+
+/// Lists the `.gguf` files of a folder: first the most similar name, or all by name if none is
+/// similar.
 fn similar(folder: &Path, name: &str) -> Option<String> {
-    let entries = std::fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut names: Vec<String> = entries.filter(|n| n.to_lowercase().ends_with(".gguf")).collect();
-    let wanted = name.to_lowercase();
+    let is_file = |entry: &std::fs::DirEntry| entry.path().is_file();
+    let entries = std::fs::read_dir(folder).ok()?.filter_map(Result::ok).filter(is_file);
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.retain(|name| name.to_lowercase().ends_with(".gguf"));
     names.sort();
-    names.sort_by(|a, b| {
-        let near = |n: &str| strsim::jaro_winkler(&n.to_lowercase(), &wanted);
-        near(b).total_cmp(&near(a))
-    });
+    let near = known::near(name, names.iter().cloned());
+    names.sort_by_key(|name| near.iter().position(|near| near == name).unwrap_or(near.len()));
     let more = names.len().saturating_sub(LISTED);
     names.truncate(LISTED);
     let list = names.join(", ");
@@ -267,13 +330,21 @@ mod tests {
     #[test]
     fn a_missing_file_names_its_neighbours() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["qwen3-8b.gguf", "gemma.gguf", "notes.txt"] {
+        for name in ["aaa.gguf", "qwen3-8b.gguf", "gemma.gguf", "notes.txt"] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
+        std::fs::create_dir(folder.path().join("qwen3-8b-folder.gguf")).unwrap();
         let error = missing(&folder.path().join("qwen3-8B")).to_string();
-        assert!(error.ends_with("has qwen3-8b.gguf, gemma.gguf"), "{error}");
+        assert!(
+            error.contains("has qwen3-8b.gguf, aaa.gguf, gemma.gguf; near names of models are qwen3-8b,"),
+            "{error}"
+        );
+        let error = missing(&folder.path().join("zzz.gguf")).to_string();
+        assert!(error.ends_with("has aaa.gguf, gemma.gguf, qwen3-8b.gguf"), "{error}");
         let error = missing(&folder.path().join("no/such.gguf")).to_string();
         assert!(error.contains("there is no folder"), "{error}");
+        let error = missing(Path::new("Qwen/Qwen3-8B-GGUF:Q8_0")).to_string();
+        assert!(error.ends_with("on the hub it is hf:Qwen/Qwen3-8B-GGUF:Q8_0"), "{error}");
         let error = missing(Path::new("What is 3 + 4?")).to_string();
         assert!(error.contains("--prompt"), "{error}");
     }

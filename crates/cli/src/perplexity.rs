@@ -26,13 +26,14 @@ use std::time::Instant;
 #[command(
     allow_missing_positional = true,
     after_help = "Examples:
-  weft perplexity qwen3-8b.gguf wiki.test.raw
-  weft perplexity qwen3-8b.gguf wiki.test.raw --ctx 2048 --stride 1024
-  weft perplexity qwen3-8b.gguf wiki.test.raw --windows 20 --json
-  weft perplexity qwen3-8b.gguf held-out.txt --lora adapter/"
+  weft perplexity qwen3-8b wiki.test.raw
+  weft perplexity qwen3-8b wiki.test.raw --ctx 2048 --stride 1024
+  weft perplexity qwen3-8b wiki.test.raw --windows 20 --json
+  weft perplexity qwen3-8b held-out.txt --lora adapter/"
 )]
 pub struct Args {
-    /// GGUF file [default: the small model that weft ships]
+    /// GGUF file, or the name of a known model, of one of the hub or of one in Ollama [default: the
+    /// small model that weft ships]
     #[arg(value_hint = ValueHint::FilePath)]
     model: Option<PathBuf>,
 
@@ -61,8 +62,8 @@ pub struct Args {
     #[command(flatten)]
     mapping: Mapping,
 
-    /// Read the whole model first and check it for damage: Ollama's digests, unknown types, NaN and
-    /// infinite weights
+    /// Read the whole model first and check it for damage: the digests of Ollama and of the hub,
+    /// unknown types, NaN and infinite weights
     #[arg(long, display_order = 101)]
     verify: bool,
 

@@ -16,9 +16,9 @@ use std::path::PathBuf;
     override_usage = "weft tokenize [OPTIONS] [MODEL] TEXT\n       weft tokenize [OPTIONS] [MODEL] --decode IDS",
     after_help = "Examples:
   weft tokenize 'Where does Wren live?'
-  weft tokenize qwen3-8b.gguf - < README.md
-  weft tokenize qwen3-8b.gguf --plain '<|im_end|>'
-  weft tokenize qwen3-8b.gguf --decode 707,187
+  weft tokenize qwen3-8b - < README.md
+  weft tokenize qwen3-8b --plain '<|im_end|>'
+  weft tokenize qwen3-8b --decode 707,187
   weft tokenize --json 'a loom' | jq .ids"
 )]
 pub struct Args {

@@ -30,13 +30,13 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft tune                                tune the best GPU for the shapes of common models
-  weft tune qwen3-8b.gguf --seconds 30     tune for the shapes of your own model
+  weft tune qwen3-8b --seconds 30          tune for the shapes of your own model
   weft tune --device 'RTX 4090' --json
   weft tune --forget                       go back to the defaults of the device class
-  weft bench qwen3-8b.gguf --no-tune       compare with the speed before tuning")]
+  weft bench qwen3-8b --no-tune            compare with the speed before tuning")]
 pub struct Args {
-    /// Model whose shapes are measured: a GGUF file, or a model in Ollama [default: shapes of
-    /// common models]
+    /// Model whose shapes are measured: a GGUF file, or the name of a known model, of one of the
+    /// hub or of one in Ollama [default: shapes of common models]
     #[arg(value_hint = ValueHint::FilePath)]
     model: Option<PathBuf>,
 

@@ -13,13 +13,13 @@ use crate::lora::Adapters;
 /// bandwidth and matrix rate, as a share of the measured time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  weft bench qwen3-8b.gguf
-  weft bench qwen3-8b.gguf -p 512,2048 -n 128 -d 0,4096 -b 1,8 -r 5
-  weft bench qwen3-8b.gguf -p 0 -n 64 --device cpu     measure decode only
-  weft bench qwen3-8b.gguf --lora adapter.gguf          measure the cost of an adapter
-  weft bench qwen3-8b.gguf -p 0 -n 64 --profile        show the time of each kernel
-  weft bench qwen3-8b.gguf --train -p 1024 -b 2         measure a step of training
-  weft bench qwen3-8b.gguf --json | jq '.[] | {test, tokens_per_second}'")]
+  weft bench qwen3-8b
+  weft bench qwen3-8b -p 512,2048 -n 128 -d 0,4096 -b 1,8 -r 5
+  weft bench qwen3-8b -p 0 -n 64 --device cpu          measure decode only
+  weft bench qwen3-8b --lora adapter.gguf               measure the cost of an adapter
+  weft bench qwen3-8b -p 0 -n 64 --profile             show the time of each kernel
+  weft bench qwen3-8b --train -p 1024 -b 2              measure a step of training
+  weft bench qwen3-8b --json | jq '.[] | {test, tokens_per_second}'")]
 pub struct Args {
     #[command(flatten)]
     pub source: Source,

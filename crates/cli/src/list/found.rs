@@ -2,7 +2,9 @@
 
 use super::quantization;
 use crate::exit::one_line;
+use crate::hub;
 use crate::open::DEFAULT;
+use crate::pull;
 use gguf::Gguf;
 use kernels::Executor;
 use model::ollama::{OllamaError, Stores};
@@ -20,6 +22,11 @@ pub enum Place {
     Ollama {
         name: String,
         found: Result<PathBuf, OllamaError>,
+    },
+    /// A model in the hub's cache, by the name that `weft run` takes.
+    Hub {
+        name: String,
+        path: PathBuf,
     },
     File(PathBuf),
 }
@@ -43,12 +50,16 @@ pub enum Fit {
     CannotRun(String),
 }
 
-/// All models: the default model, Ollama's models, and the files of a folder.
+/// All models: the default model, Ollama's models, those in the hub's cache, and the files of a
+/// folder.
 pub fn places(folder: Option<&Path>) -> Vec<Place> {
     let mut all = vec![Place::Default];
     for listed in Stores::from_env().list() {
         let found = listed.entry.map(|entry| entry.model.path);
         all.push(Place::Ollama { name: listed.name.to_string(), found });
+    }
+    for model in hub::models() {
+        all.push(Place::Hub { name: pull::told(&model.name), path: model.file() });
     }
     let mut files = vec![];
     folder.into_iter().for_each(|folder| collect(folder, DEPTH, &mut files));
@@ -57,7 +68,8 @@ pub fn places(folder: Option<&Path>) -> Vec<Place> {
     all
 }
 
-/// Collects the GGUF files under a folder. Of a split file it takes only the first part.
+/// Collects the models under a folder: GGUF files but those that encode images for a model. Of a
+/// split file it takes only the first part.
 fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().to_lowercase());
@@ -66,7 +78,7 @@ fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
         }
         if path.is_dir() && depth > 0 {
             collect(&path, depth - 1, files);
-        } else if name.ends_with(".gguf") && !later_part(&name) && path.is_file() {
+        } else if name.ends_with(".gguf") && !name.contains("mmproj") && !later_part(&name) && path.is_file() {
             files.push(path);
         }
     }
@@ -81,6 +93,11 @@ fn later_part(name: &str) -> bool {
 }
 
 impl Model {
+    /// Whether the file is a model, not an encoder of images for one.
+    pub fn is_model(&self) -> bool {
+        self.architecture.as_deref() != Some("clip")
+    }
+
     /// Describes a model from its header only.
     pub fn of(place: &Place, executor: &Executor, options: &SessionOptions) -> Self {
         match place {
@@ -97,6 +114,9 @@ impl Model {
             }
             Place::Ollama { name, found: Err(error) } => {
                 Self::opened(name.clone(), "ollama", None, Err(error.to_string()), executor, options)
+            }
+            Place::Hub { name, path } => {
+                Self::opened(name.clone(), "hub", Some(path), Ok(Gguf::open(path)), executor, options)
             }
             Place::File(path) => {
                 Self::opened(path.display().to_string(), "folder", Some(path), Ok(Gguf::open(path)), executor, options)
@@ -188,7 +208,16 @@ mod tests {
         let deep = folder.path().join("a/b/c/d");
         std::fs::create_dir_all(deep.join("e")).unwrap();
         std::fs::create_dir_all(folder.path().join(".git")).unwrap();
-        for path in ["x.gguf", "x.txt", ".git/y.gguf", "a/B.GGUF", "a/b/c/d/z.gguf", "a/b/c/d/e/too-deep.gguf"] {
+        for path in [
+            "x.gguf",
+            "x.txt",
+            "mmproj-x.gguf",
+            "a/x-mmproj-F16.gguf",
+            ".git/y.gguf",
+            "a/B.GGUF",
+            "a/b/c/d/z.gguf",
+            "a/b/c/d/e/too-deep.gguf",
+        ] {
             std::fs::write(folder.path().join(path), "").unwrap();
         }
         let mut files = vec![];

@@ -19,19 +19,19 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   weft run -p 'Where does Wren live?'
-  weft run qwen3-8b.gguf                                       chat
-  weft run qwen3-8b.gguf 'What is a loom?'
+  weft run qwen3-8b                                            chat
+  weft run qwen3-8b 'What is a loom?'
   weft run gemma4:e2b                                          chat with a model of Ollama
-  weft run qwen3-8b.gguf --system 'Answer in French.' -p 'What is a loom?' --stats
-  git diff | weft run qwen3-8b.gguf --system 'Describe this change in a line.'
-  weft run qwen3-8b.gguf --raw -p 'Once upon a time' -n 100 --temp 0.9 --seed 7
-  weft run qwen3-8b.gguf --no-think -p 'Name three looms.'
-  weft run qwen3-8b.gguf --tools tools.json -p 'Is it raining in Lodz?' --json | jq .tool_calls
-  weft run qwen3-8b.gguf --lora french/:0.8 --lora terse.gguf  apply adapters
+  weft run qwen3-8b --system 'Answer in French.' -p 'What is a loom?' --stats
+  git diff | weft run qwen3-8b --system 'Describe this change in a line.'
+  weft run qwen3-8b --raw -p 'Once upon a time' -n 100 --temp 0.9 --seed 7
+  weft run qwen3-8b --no-think -p 'Name three looms.'
+  weft run qwen3-8b --tools tools.json -p 'Is it raining in Lodz?' --json | jq .tool_calls
+  weft run qwen3-8b --lora french/:0.8 --lora terse.gguf       apply adapters
   weft run -p 'What is 3 + 4?' --json | jq -r .text
-  weft run qwen3-8b.gguf --save-session book.weft < book.txt
-  weft run qwen3-8b.gguf --load-session book.weft -p 'Who is the murderer?'  without rereading
-  weft run qwen3-8b.gguf --ctx 8192 --shift-context            chat beyond the context length")]
+  weft run qwen3-8b --save-session book.weft < book.txt
+  weft run qwen3-8b --load-session book.weft -p 'Who is the murderer?'       without rereading
+  weft run qwen3-8b --ctx 8192 --shift-context                 chat beyond the context length")]
 pub struct Args {
     #[command(flatten)]
     pub source: Source,

@@ -24,7 +24,7 @@ const COMMANDS: [&str; 12] = [
 const ABSENT: [&str; 2] = ["gemma4:e2b", "RTX 4090"];
 
 /// The example commands of a help text, without their descriptions.
-fn examples(help: &str) -> Vec<String> {
+pub fn examples(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Examples:").skip(1).take_while(|line| line.starts_with("  "));
     commands(lines.filter(|line| line.contains("weft ")).map(|line| line.trim_start()))
 }
@@ -33,6 +33,7 @@ fn examples(help: &str) -> Vec<String> {
 fn commands<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let end = |line: &str| ["  ", " #", " | jq"].iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
     let lines = lines.filter(|line| ABSENT.iter().all(|absent| !line.contains(absent)));
+    let lines = lines.filter(|line| cfg!(feature = "hub") || !line.contains("hf:"));
     lines.map(|line| line[..end(line)].trim_end().to_string()).collect()
 }
 
@@ -41,9 +42,16 @@ fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     let chatty = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/default.gguf");
-    for name in ["qwen3-8b.gguf", "model.gguf", "qwen3-8b-Q4_K_M.gguf", "qwen3-8b-q4_k_m.gguf"] {
+    // An existing file comes before a model of this name.
+    for name in ["qwen3-0.6b", "qwen3-8b", "model.gguf"] {
         std::fs::copy(&chatty, at(name)).expect("room");
     }
+    let repo = folder.path().join(".cache/huggingface/hub/models--Qwen--Qwen3-8B-GGUF");
+    let commit = "1".repeat(40);
+    let snapshot = repo.join("snapshots").join(&commit);
+    [&repo.join("refs"), &snapshot].into_iter().for_each(|path| std::fs::create_dir_all(path).expect("room"));
+    std::fs::write(repo.join("refs/main"), &commit).expect("room");
+    std::fs::copy(&chatty, snapshot.join("Qwen3-8B-Q4_K_M.gguf")).expect("room");
     // Answers stand behind their prompts, as training needs it.
     let template =
         tools::TEMPLATE.replace("{{ messages[-1].content }}", "{% for m in messages %}{{ m.content }}{% endfor %}");
@@ -97,9 +105,7 @@ fn runs(line: &str, folder: &Path) {
     let small = SMALL.iter().any(|small| line.contains(small));
     let mut line = line.to_string();
     if small {
-        ["qwen3-8b.gguf", "qwen3-8b-Q4_K_M.gguf", "model.gguf"]
-            .iter()
-            .for_each(|name| line = line.replace(name, "tiny.gguf"));
+        ["qwen3-8b", "model.gguf"].iter().for_each(|name| line = line.replace(name, "tiny.gguf"));
     }
     if line.contains("weft run tiny.gguf") && !line.contains(" -n ") {
         line = line.replace("weft run tiny.gguf", "weft run tiny.gguf -n 8");
@@ -129,6 +135,10 @@ fn runs(line: &str, folder: &Path) {
         .env("PATH", path)
         .env("WEFT_CACHE_DIR", folder.join("cache"))
         .env("HOME", folder)
+        .env("HF_HUB_OFFLINE", "1")
+        .env_remove("HF_HOME")
+        .env_remove("HF_HUB_CACHE")
+        .env_remove("XDG_CACHE_HOME")
         .env_remove("WEFT_LIMITS");
     let began = std::time::Instant::now();
     // A file on stdin replaces a user who types at a terminal.

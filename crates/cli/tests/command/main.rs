@@ -11,6 +11,8 @@ mod facts;
 mod files;
 mod gradients;
 mod help;
+#[cfg(feature = "hub")]
+mod hub;
 mod inspect;
 mod list;
 mod lora;
@@ -34,6 +36,8 @@ use std::process::{Command, Output, Stdio};
 fn weft(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
     command.args(words).stdin(Stdio::null()).env("WEFT_CACHE_DIR", env!("CARGO_TARGET_TMPDIR"));
+    // No test leaves this machine, nor reads the user's models.
+    command.env("HF_HUB_OFFLINE", "1").env("HF_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-hub"));
     command
 }
 
