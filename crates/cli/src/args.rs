@@ -6,6 +6,9 @@ use kernels::Precision;
 use model::{KvType, SessionOptions};
 use std::path::PathBuf;
 
+/// The heading of the options that are about the machine and not about the work.
+pub const MACHINE: &str = "Device, memory and cache";
+
 /// Arguments that name the model file and say how to read it.
 #[derive(Args, Clone, Debug)]
 pub struct Source {
@@ -20,7 +23,7 @@ pub struct Source {
 
     /// Read the whole model first and check it for damage: the digests of Ollama and of the hub,
     /// unknown types, NaN and infinite weights
-    #[arg(long, display_order = 101)]
+    #[arg(long, help_heading = MACHINE)]
     pub verify: bool,
 }
 
@@ -29,11 +32,11 @@ pub struct Source {
 pub struct Mapping {
     /// Map the file into memory instead of reading it. The CPU then holds no copy of the weights.
     /// If another program cuts the file short meanwhile, weft is killed
-    #[arg(long, display_order = 100)]
+    #[arg(long, help_heading = MACHINE)]
     mmap: bool,
 
     /// Read the file; this is the default, and wins over --mmap
-    #[arg(long, display_order = 100)]
+    #[arg(long, help_heading = MACHINE)]
     no_mmap: bool,
 }
 
@@ -49,11 +52,11 @@ impl Mapping {
 pub struct Place {
     /// auto (a GPU if it is faster, else the CPU), gpu, cpu, or part of an adapter's name as
     /// `weft devices` lists it
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    #[arg(long, value_name = "DEVICE", default_value = "auto", help_heading = MACHINE)]
     pub device: Choice,
 
     /// Type of the KV cache [default: f16; of `weft logits` f32]
-    #[arg(long, value_enum, value_name = "TYPE", hide_default_value = true)]
+    #[arg(long, value_enum, value_name = "TYPE", hide_default_value = true, help_heading = MACHINE)]
     kv: Option<Kv>,
 
     /// Precision of activations on a GPU [default: fast; of `weft logits` f32]
@@ -63,11 +66,11 @@ pub struct Place {
     /// other GPUs. A mixture of experts also rounds to 8 bits where many sequences generate at
     /// once. `f32` rounds nothing: it is slower and gives the numbers that other implementations
     /// give. The CPU always computes in f32.
-    #[arg(long, value_enum, value_name = "PRECISION", hide_default_value = true)]
+    #[arg(long, value_enum, value_name = "PRECISION", hide_default_value = true, help_heading = MACHINE)]
     pub precision: Option<Activations>,
 
     /// The same as --precision f32
-    #[arg(long, conflicts_with = "precision")]
+    #[arg(long, conflicts_with = "precision", help_heading = MACHINE)]
     pub precise: bool,
 }
 
@@ -84,7 +87,7 @@ pub struct Context {
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Threads {
     /// Threads of the CPU [default: one for each core]
-    #[arg(short = 't', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(short = 't', long, help_heading = MACHINE, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
 }
 

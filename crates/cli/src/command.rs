@@ -1,5 +1,6 @@
 //! The command line: all commands, and the arguments that every command takes.
 
+use crate::args::MACHINE;
 use crate::{
     bench, completions, devices, doctor, gradients, inspect, list, logits, man, merge, perplexity, pull, rm, run,
     tokenize, train, tune,
@@ -19,11 +20,11 @@ pub struct Cli {
     ///
     /// The cache folder is $WEFT_CACHE_DIR, else the folder weft in $XDG_CACHE_HOME, ~/.cache,
     /// ~/Library/Caches or %LOCALAPPDATA%.
-    #[arg(long, global = true, display_order = 200)]
+    #[arg(long, global = true, help_heading = MACHINE)]
     pub no_cache: bool,
 
     /// Ignore what `weft tune` measured: choose kernels by the defaults of the device class
-    #[arg(long, global = true, display_order = 201)]
+    #[arg(long, global = true, help_heading = MACHINE)]
     pub no_tune: bool,
 
     /// Leave out features of the GPU, as if it lacked them: coop (cooperative matrices), subgroups,
@@ -37,7 +38,7 @@ pub struct Cli {
         value_name = "FEATURES",
         env = "WEFT_WITHOUT",
         hide_env_values = true,
-        display_order = 202
+        help_heading = MACHINE
     )]
     pub without: Option<Without>,
 }

@@ -42,7 +42,7 @@ pub struct Args {
     source: Source,
 
     /// gpu, or part of an adapter's name as `weft devices` lists it
-    #[arg(long, value_name = "DEVICE", default_value = "gpu")]
+    #[arg(long, value_name = "DEVICE", default_value = "gpu", help_heading = crate::args::MACHINE)]
     device: Choice,
 
     /// Type of the KV cache

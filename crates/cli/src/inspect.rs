@@ -36,7 +36,7 @@ pub struct Args {
 
     /// Device for which memory and plans are computed: auto, gpu, cpu, or part of an adapter's name
     /// [default: cpu; with --plan, auto]
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, value_name = "DEVICE", help_heading = crate::args::MACHINE)]
     device: Option<Choice>,
 
     #[command(flatten)]

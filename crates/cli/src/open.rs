@@ -22,13 +22,22 @@ use std::time::{Duration, Instant};
 /// (`assets/MODEL_CARD.md`).
 pub static DEFAULT: &[u8] = include_bytes!("../assets/default.gguf");
 
+/// The name of the default model, which every command takes.
+pub const NAME_OF_DEFAULT: &str = "default";
+
 /// The number of similar file names that an error lists.
 const LISTED: usize = 3;
 
 impl Source {
     /// The name of the model in messages and reports.
     pub fn name(&self) -> String {
-        self.model.as_ref().map_or_else(|| "the default model".to_string(), |path| path.display().to_string())
+        let other = self.model.as_ref().filter(|_| !self.is_default());
+        other.map_or_else(|| "the default model".to_string(), |path| path.display().to_string())
+    }
+
+    /// Whether the model is the one inside the binary.
+    pub fn is_default(&self) -> bool {
+        self.model.as_ref().is_none_or(|path| path.as_os_str() == NAME_OF_DEFAULT && !path.exists())
     }
 
     /// Finds the model: an existing file first, else a model in Ollama's store or on the hub. A
@@ -36,6 +45,7 @@ impl Source {
     pub fn find(&self) -> Result<Found> {
         let Some(path) = &self.model else { return Ok(Found::Default) };
         match std::fs::metadata(path) {
+            Err(_) if path.as_os_str() == NAME_OF_DEFAULT => Ok(Found::Default),
             Err(error)
                 if matches!(
                     error.kind(),
@@ -262,7 +272,11 @@ fn missing(path: &Path) -> anyhow::Error {
         (true, Some(names)) => format!("{} has {names}", folder.display()),
     };
     let rest = match (name.contains(char::is_whitespace), near_names(&name)) {
-        (true, _) => "; a prompt is given with --prompt".to_string(),
+        (true, _) => {
+            return anyhow!(
+                "no model is named \"{name}\"; weft run -p '..' asks the default model, and weft run MODEL '..' another one"
+            );
+        }
         (false, _) if is_repository(path) => format!("; on the hub it is hf:{}", path.display()),
         (false, names) if names.is_empty() => String::new(),
         (false, names) => format!("; near names of models are {}", names.join(", ")),
@@ -346,6 +360,6 @@ mod tests {
         let error = missing(Path::new("Qwen/Qwen3-8B-GGUF:Q8_0")).to_string();
         assert!(error.ends_with("on the hub it is hf:Qwen/Qwen3-8B-GGUF:Q8_0"), "{error}");
         let error = missing(Path::new("What is 3 + 4?")).to_string();
-        assert!(error.contains("--prompt"), "{error}");
+        assert!(error.starts_with("no model is named") && error.contains("weft run -p"), "{error}");
     }
 }

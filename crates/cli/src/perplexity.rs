@@ -1,6 +1,6 @@
 //! `weft perplexity`: how well a model predicts a text.
 
-use crate::args::{Mapping, Place, Source};
+use crate::args::{MACHINE, Mapping, Place, Source};
 use crate::exit::{Interrupted, usage};
 use crate::interrupt;
 use crate::lora::{self, Adapters};
@@ -64,7 +64,7 @@ pub struct Args {
 
     /// Read the whole model first and check it for damage: the digests of Ollama and of the hub,
     /// unknown types, NaN and infinite weights
-    #[arg(long, display_order = 101)]
+    #[arg(long, help_heading = MACHINE)]
     verify: bool,
 
     /// Print one JSON object at the end

@@ -44,7 +44,7 @@ pub fn run(args: Args) -> Result<()> {
     let context = args.context.ctx.or_else(|| modelfile.context(file.file()));
     let shift = args.shift_context.map(|keep| keep.or(modelfile.keep()).unwrap_or(0));
     let opening = args.place.session(context).shift(shift);
-    let sampling = args.sampling.resolve(file.file(), args.source.model.is_none(), modelfile.params())?;
+    let sampling = args.sampling.resolve(file.file(), args.source.is_default(), modelfile.params())?;
     let render = RenderOptions::default().tools(tools).enable_thinking(args.thinking());
     let file = args.with_template(file)?;
     args.check_template(&file)?;

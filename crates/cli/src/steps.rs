@@ -1,6 +1,6 @@
 //! The flags about the computation of gradients that several commands share.
 
-use crate::args::Activations;
+use crate::args::{Activations, MACHINE};
 use crate::executor::Choice;
 use clap::{Args, ValueEnum};
 use kernels::{Phase, Progress};
@@ -28,11 +28,11 @@ pub struct Steps {
 
     /// auto (a GPU if it is faster, else the CPU), gpu, cpu, or part of an adapter's name as
     /// `weft devices` lists it
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    #[arg(long, value_name = "DEVICE", default_value = "auto", help_heading = MACHINE)]
     pub device: Choice,
 
     /// f32, or fast: products read f16 on devices with cooperative matrices (tensor cores)
-    #[arg(long, value_enum, value_name = "PRECISION", default_value = "f32")]
+    #[arg(long, value_enum, value_name = "PRECISION", default_value = "f32", help_heading = MACHINE)]
     precision: Activations,
 }
 

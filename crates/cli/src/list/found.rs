@@ -102,7 +102,7 @@ impl Model {
     pub fn of(place: &Place, executor: &Executor, options: &SessionOptions) -> Self {
         match place {
             Place::Default => Self::opened(
-                "the default model".to_string(),
+                crate::open::NAME_OF_DEFAULT.to_string(),
                 "weft",
                 None,
                 Ok(Gguf::from_bytes(DEFAULT)),

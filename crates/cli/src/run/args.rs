@@ -33,6 +33,10 @@ use std::path::PathBuf;
   weft run qwen3-8b --load-session book.weft -p 'Who is the murderer?'       without rereading
   weft run qwen3-8b --ctx 8192 --shift-context                 chat beyond the context length")]
 pub struct Args {
+    // First, so that its heading stands before that of the machine.
+    #[command(flatten)]
+    pub sampling: sampling::Flags,
+
     #[command(flatten)]
     pub source: Source,
 
@@ -118,9 +122,6 @@ pub struct Args {
     /// Print one JSON object: text, thinking, tool_calls, tokens, finish, timings
     #[arg(long)]
     pub json: bool,
-
-    #[command(flatten)]
-    pub sampling: sampling::Flags,
 }
 
 /// The work that the command line asks for.
