@@ -165,6 +165,22 @@ fn done(command: &mut Command) -> Result<String> {
 mod tests {
     use super::*;
 
+    /// What a program adds to its Cargo.toml, and at which level oracles are fast enough there.
+    #[test]
+    fn every_page_has_the_lines_for_a_manifest() {
+        for name in CRATES {
+            let path = if name == "weft" { "README.md".to_string() } else { format!("crates/{name}/README.md") };
+            let page = crate::workspace::read(&path).expect("a page");
+            let block = page.split("```toml\n").nth(1).expect("lines for a manifest").split("```").next();
+            let block = block.unwrap_or_default();
+            assert!(block.starts_with(&format!("[dependencies]\n{name} = {{ git = ")), "{path}: {block}");
+            assert!(block.contains("[profile.dev.package]\n") && block.contains("gguf.opt-level = 3\n"), "{path}");
+            assert_eq!(block.contains("cpu-ref.opt-level = 3\n"), name != "gguf", "{path}");
+        }
+        let command = crate::workspace::read("crates/cli/README.md").expect("a page");
+        assert!(command.contains("weft = { git = "), "crates/cli/README.md");
+    }
+
     #[test]
     fn examples_are_the_blocks_of_rust() {
         let page = "# A\n\n```sh\nb\n```\n\n```rust,no_run\nfn main() {}\n```\n\n```rust\nfn main() { c() }\n```\n";

@@ -27,7 +27,7 @@
 //!   model; [`Batches`] puts them in an [`Order`]. [`Document`] is an example as token ids.
 //! * [`Folder`] is the folder of a run, with checkpoints and the log. A run that goes on from a
 //!   checkpoint has the bits of a run that was not stopped.
-//! * [`save_peft`], [`save_gguf`], [`merge`] and [`save_model`] write the results.
+//! * [`save_peft`], [`save_gguf`], [`merge()`] and [`save_model`] write the results.
 //! * [`Memory`] is what all this needs, known before anything is allocated.
 //!
 //! The gradients are there by themselves, too. The forward pass is the recording that runs the

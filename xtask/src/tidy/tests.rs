@@ -206,3 +206,19 @@ fn pieces_that_do_not_say_what_they_need_and_give() {
         assert_eq!(count(wrong), 1, "{wrong}");
     }
 }
+
+/// The commands of the model card, from the folder that the first of them enters.
+#[test]
+fn the_recipe_of_the_default_model_names_files_that_are_there() {
+    let card = crate::workspace::read("crates/cli/assets/MODEL_CARD.md").expect("a card");
+    let recipe = card.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a recipe");
+    let folder = recipe.strip_prefix("cd ").and_then(|rest| rest.lines().next()).expect("a folder");
+    let folder = crate::workspace::root().join(folder);
+    let named = |word: &&str| [".py", ".sh", ".json", ".gguf"].iter().any(|end| word.ends_with(end));
+    let commands = recipe.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let files: Vec<&str> = commands.flat_map(str::split_whitespace).filter(named).collect();
+    assert!(files.len() >= 9, "{files:?}");
+    for file in files {
+        assert!(folder.join(file).is_file(), "the recipe names {file}");
+    }
+}

@@ -1,11 +1,11 @@
 //! Parity cases of `matmul_tile128`.
 
-use crate::testing::Switches;
 use super::matmul::matmul;
 use super::matmul_tile128::DEPTH;
 use crate::elementwise::add::add_bias;
 use crate::kernel::random::Gen;
 use crate::plan::Precision;
+use crate::testing::Switches;
 use crate::testing::parity::{Case, MakeCase};
 
 /// The cases, by the stem of their operation.

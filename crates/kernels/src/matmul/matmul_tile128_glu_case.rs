@@ -1,6 +1,5 @@
 //! Parity cases of `matmul_tile128_glu`.
 
-use crate::testing::Switches;
 use super::matmul::matmul;
 use super::matmul_tile128::DEPTH;
 use crate::elementwise::geglu::geglu;
@@ -8,6 +7,7 @@ use crate::elementwise::swiglu::swiglu;
 use crate::graph::tensor::{Lead, Shape, Tensor};
 use crate::kernel::random::Gen;
 use crate::plan::Precision;
+use crate::testing::Switches;
 use crate::testing::parity::{Case, MakeCase};
 
 /// The cases, by the stem of their operation.

@@ -1,11 +1,11 @@
 //! Parity cases of `matmul_tile128_pair` and `matmul_tile128_halves_pair`.
 
-use crate::testing::Switches;
 use super::matmul::matmul;
 use super::matmul_tile128::DEPTH;
 use crate::kernel::format::Format;
 use crate::kernel::random::Gen;
 use crate::plan::Precision;
+use crate::testing::Switches;
 use crate::testing::parity::{Case, MakeCase};
 
 /// The cases, by the stem of their operation.

@@ -116,7 +116,7 @@ impl Case {
         }
     }
 
-    /// This case with kernels that are compiled for their params ([`PlanOptions::specialize`]).
+    /// This case with kernels that are compiled for their params ([`Switches::specialize`]).
     #[must_use]
     pub fn compiled(mut self) -> Self {
         self.options = self.options.specialize(true).sequences(self.sequences);
