@@ -9,48 +9,50 @@ use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::RangeInclusive;
 
+/// The heading of these flags in the help.
+const SAMPLING: &str = "Sampling";
+
 /// Sampling flags
 #[derive(clap::Args, Clone, Debug)]
-#[command(next_help_heading = "Sampling")]
 pub struct Flags {
     /// Temperature; 0 always chooses the most probable token [default: the model's, else 0.7]
-    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = |t: &str| number(t, 0.0, 1e6))]
+    #[arg(long, help_heading = SAMPLING, value_name = "T", allow_negative_numbers = true, value_parser = |t: &str| number(t, 0.0, 1e6))]
     temp: Option<f32>,
 
     /// Choose among the K most probable tokens; 0 for all [default: the model's, else 40]
-    #[arg(long, value_name = "K")]
+    #[arg(long, help_heading = SAMPLING, value_name = "K")]
     top_k: Option<u32>,
 
     /// Choose among the most probable tokens whose probabilities add up to P; 1 for all [default:
     /// the model's, else 0.95]
-    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1.0))]
+    #[arg(long, help_heading = SAMPLING, value_name = "P", allow_negative_numbers = true, value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1.0))]
     top_p: Option<f32>,
 
     /// Drop tokens that are less probable than P times the most probable token; 0 for none
     /// [default: the model's, else 0]
-    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = |t: &str| number(t, 0.0, 1.0))]
+    #[arg(long, help_heading = SAMPLING, value_name = "P", allow_negative_numbers = true, value_parser = |t: &str| number(t, 0.0, 1.0))]
     min_p: Option<f32>,
 
     /// Divide the logits of tokens seen before by X; 1 for no penalty [default: the model's, else
     /// 1]
-    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1e6))]
+    #[arg(long, help_heading = SAMPLING, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, f32::MIN_POSITIVE, 1e6))]
     repeat_penalty: Option<f32>,
 
     /// Subtract X from a logit for every time its token was seen before [default: 0]
-    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, -1e6, 1e6))]
+    #[arg(long, help_heading = SAMPLING, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, -1e6, 1e6))]
     frequency_penalty: Option<f32>,
 
     /// Subtract X from the logit of every token seen before [default: 0]
-    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, -1e6, 1e6))]
+    #[arg(long, help_heading = SAMPLING, value_name = "X", allow_negative_numbers = true, value_parser = |t: &str| number(t, -1e6, 1e6))]
     presence_penalty: Option<f32>,
 
     /// Number of last tokens that count as seen before; 0 for none [default: the model's, else 64]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = SAMPLING, value_name = "N")]
     repeat_last_n: Option<u32>,
 
     /// Random seed: the same seed gives the same text on the same device [default: a new seed in
     /// each run]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = SAMPLING, value_name = "N")]
     seed: Option<u64>,
 }
 

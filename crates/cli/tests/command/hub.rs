@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 static MODEL: LazyLock<Vec<u8>> = LazyLock::new(|| tiny::builder(0.5).to_bytes().unwrap());
 
 /// A hub, and a user's folder.
-struct World {
+pub struct World {
     server: Server,
     home: tempfile::TempDir,
 }
@@ -25,11 +25,16 @@ impl World {
     }
 
     /// A hub with one model, `hf:me/M-GGUF:Q8_0`.
-    fn one() -> Self {
+    pub fn one() -> Self {
         Self::new(&[("M-Q8_0.gguf", &MODEL)])
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    /// The user's folder.
+    pub fn path(&self) -> &std::path::Path {
+        self.home.path()
+    }
+
+    pub fn command(&self, words: &[&str]) -> Command {
         let mut command = weft(words);
         for name in [
             "HF_HUB_CACHE",

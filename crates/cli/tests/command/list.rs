@@ -16,10 +16,7 @@ fn the_default_ollamas_and_a_folders_models_are_listed() {
     let rows: Vec<_> =
         json.as_array().unwrap().iter().map(|row| (row["from"].as_str().unwrap(), row["fits"].as_bool())).collect();
     assert_eq!(rows, [("weft", Some(true)), ("ollama", Some(true)), ("folder", Some(false)), ("folder", Some(true))]);
-    assert_eq!(
-        (json[0]["model"].as_str(), json[0]["architecture"].as_str()),
-        (Some("the default model"), Some("qwen3"))
-    );
+    assert_eq!((json[0]["model"].as_str(), json[0]["architecture"].as_str()), (Some("default"), Some("qwen3")));
     assert_eq!((json[1]["model"].as_str(), json[1]["path"].as_str()), (Some("tiny:7b"), blob.to_str()));
     assert_eq!((json[1]["types"].as_str(), json[3]["types"].as_str()), (Some("F32"), Some("Q4_K_M")));
     assert_eq!(json[1]["bytes"], std::fs::metadata(&blob).unwrap().len());

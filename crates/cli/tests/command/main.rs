@@ -10,6 +10,7 @@ mod examples;
 mod facts;
 mod files;
 mod gradients;
+mod habits;
 mod help;
 #[cfg(feature = "hub")]
 mod hub;

@@ -140,7 +140,9 @@ fn what_is_not_there_lists_what_is() {
     let line = store.run(&["run", "tni", "-p", "x"]).failed(1);
     assert!(line.contains("it has tiny:7b, cut:latest"), "the model's name counts, not the tag: {line}");
     assert!(store.run(&["run", "../tiny:7b", "-p", "x"]).failed(1).contains("no such file"));
-    assert!(store.run(&["run", "What is 3 + 4?", "-p", "x"]).failed(1).contains("--prompt"));
+    assert!(
+        store.run(&["run", "What is 3 + 4?", "-p", "x"]).failed(1).contains("weft run -p '..' asks the default model")
+    );
 }
 
 #[test]
