@@ -205,7 +205,7 @@ fn words(ours: &[&str]) -> Vec<String> {
 fn layers(value: &str) -> Result<Vec<String>, String> {
     match value.parse::<i64>() {
         Ok(0) => Ok(words(&["--device", "cpu"])),
-        Ok(n) if n < 0 || n >= MANY_LAYERS => Ok(vec![]),
+        Ok(n) if !(0..MANY_LAYERS).contains(&n) => Ok(vec![]),
         Err(_) if ["all", "auto"].contains(&value) => Ok(vec![]),
         Ok(_) => Err(format!(
             "-ngl {value}: a model runs whole on one device; leave -ngl out for the best one, or give --device gpu \

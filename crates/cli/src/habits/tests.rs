@@ -1,3 +1,5 @@
+//! Lines that people type, and what becomes of them.
+
 use super::*;
 use crate::command::Cli;
 use clap::{CommandFactory, Parser};
