@@ -22,8 +22,8 @@ struct Kept {
     warmup: Option<u64>,
 }
 
-/// The words of `weft train --resume -o DIR`, with the words that began the run. A word that is given
-/// now replaces a kept one. Other command lines stay as they are.
+/// The words of `weft train --resume -o DIR`, with the words that began the run. A word that is
+/// given now replaces a kept one. Other command lines stay as they are.
 pub fn with_kept(words: Vec<OsString>, cli: &Command) -> Result<Vec<OsString>> {
     let Some(at) = words.iter().position(|word| word == "train") else { return Ok(words) };
     let is_set = |word: &OsString| word == "--resume";

@@ -26,8 +26,8 @@ const FLAGS: [&str; 17] = [
     "batch",
 ];
 
-/// The refusal of a checkpoint with other settings, in the words of flags. Other errors of the folder
-/// stay as they are.
+/// The refusal of a checkpoint with other settings, in the words of flags. Other errors of the
+/// folder stay as they are.
 pub fn told(args: &Args, error: train::Error) -> Error {
     let train::Error::Checkpoint { reason: CheckpointError::Differs { differences }, .. } = &error else {
         return error.into();

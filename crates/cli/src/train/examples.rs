@@ -30,8 +30,8 @@ struct Rehearsed {
     batch: u32,
 }
 
-/// From this number of examples on, a share of them is held out by itself: a twentieth, but no fewer
-/// and no more than [`HELD`].
+/// From this number of examples on, a share of them is held out by itself: a twentieth, but no
+/// fewer and no more than [`HELD`].
 const HELD_FROM: u64 = 100;
 const HELD: std::ops::RangeInclusive<u64> = 10..=500;
 

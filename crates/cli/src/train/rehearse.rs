@@ -48,8 +48,8 @@ impl Rehearse {
         ((f64::from(batch) * self.share).round() as u32).clamp(1, batch.saturating_sub(1).max(1))
     }
 
-    /// The prompts of the file. A line is a prompt, messages of which the last answer is left out, or
-    /// a text.
+    /// The prompts of the file. A line is a prompt, messages of which the last answer is left out,
+    /// or a text.
     fn prompts(&self) -> Result<Vec<Vec<Message>>> {
         let (text, name) = (crate::text::file(&self.file)?, self.file.display());
         let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
