@@ -30,11 +30,11 @@ use std::sync::atomic::AtomicBool;
 /// the file of --report with the bug. A wrong kernel ends the command with exit code 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  weft doctor                              check the GPU with the model that weft ships
-  weft doctor qwen3-8b-Q4_K_M.gguf         check the kernels that this model uses
-  weft doctor model.gguf --report gpu.json write a report to send to the developers
-  weft doctor model.gguf --quick           check one prompt and one token only
-  weft doctor model.gguf --all             the same, all layers instead of one of each kind
+  weft doctor                               check the GPU with the model that weft ships
+  weft doctor qwen3-8b                      check the kernels that this model uses
+  weft doctor model.gguf --report gpu.json  write a report to send to the developers
+  weft doctor model.gguf --quick            check one prompt and one token only
+  weft doctor model.gguf --all              the same, all layers instead of one of each kind
   weft doctor model.gguf --device 'RTX 4090' --precision f32
   weft doctor --json | jq '.operations[] | select(.agrees | not)'")]
 pub struct Args {

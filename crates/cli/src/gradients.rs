@@ -26,12 +26,12 @@ use train::{Data, DataOptions, Document, Gradients, Loss, Memory, Method, Parame
 /// model stay as they are in the file. Nothing is rounded unless --precision is fast.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  weft gradients model.gguf --data examples/facts.jsonl -o grads.safetensors
-  weft gradients model.gguf --data examples/facts.jsonl -o grads.safetensors --init adapter/
-  weft gradients model.gguf --data examples/facts.jsonl -o g.safetensors --targets q,v --rank 8 --seed 1
-  weft gradients model.gguf --data examples/facts.jsonl -o g.safetensors --checkpointing layer
-  weft gradients model.gguf --data examples/facts.jsonl -o g.safetensors --capture layer_out:h.safetensors
-  weft gradients model.gguf --data examples/facts.jsonl -o g.safetensors --json | jq .loss
+  weft gradients model.gguf --data facts.jsonl -o grads.safetensors
+  weft gradients model.gguf --data facts.jsonl -o grads.safetensors --init adapter/
+  weft gradients model.gguf --data facts.jsonl -o g.safetensors --targets q,v --rank 8 --seed 1
+  weft gradients model.gguf --data facts.jsonl -o g.safetensors --checkpointing layer
+  weft gradients model.gguf --data facts.jsonl -o g.safetensors --capture layer_out:h.safetensors
+  weft gradients model.gguf --data facts.jsonl -o g.safetensors --json | jq .loss
 
 --data is what `weft train` reads: prompts and completions, conversations, texts, or ids, such as
 {\"ids\": [1, 2, 3], \"targets\": [-100, 3, 4], \"weights\": [0, 1, 1]}: targets[i] is the id that should

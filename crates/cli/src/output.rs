@@ -66,7 +66,7 @@ mod tests {
         let folder = Path::new("facts");
         assert!(refuse(folder, 5_000_000, 5_000_000, "adapters").is_ok());
         let error = refuse(folder, 5_000_000, 4_000_000, "adapters").unwrap_err().to_string();
-        assert!(error.starts_with("facts: its disk has 4.00 MB free, but adapters need 5.00 MB;"), "{error}");
+        assert!(error.starts_with("facts: its disk has 4.0 MB free, but adapters need 5.0 MB;"), "{error}");
         assert!(room(&std::env::temp_dir(), 1, "adapters").is_ok());
     }
 }

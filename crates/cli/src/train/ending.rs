@@ -111,11 +111,15 @@ mod tests {
         let ending = Ending { flat: Some(2), warmup: 4, ..Ending::default() };
         let falling: Vec<f64> = (0..40).map(|n| 8.0 * 0.9f64.powi(n)).collect();
         assert_eq!(ending.reached(&records(&falling, &[])), None);
-        let flat: Vec<f64> = falling.iter().copied().chain(vec![falling[39]; 8]).collect();
-        assert_eq!(ending.reached(&records(&flat, &[])), None, "four flat epochs");
+        let flat: Vec<f64> = falling.iter().copied().chain(vec![falling[39]; 10]).collect();
+        assert_eq!(
+            ending.reached(&records(&flat, &[])),
+            None,
+            "the first of five flat epochs is better than all before"
+        );
         let flat: Vec<f64> = flat.into_iter().chain([falling[39]; 2]).collect();
         assert_eq!(ending.reached(&records(&flat, &[])), Some(Why::Flat));
-        assert_eq!(ending.reached(&records(&flat[..49], &[])), None, "in the middle of an epoch");
+        assert_eq!(ending.reached(&records(&flat[..51], &[])), None, "in the middle of an epoch");
         assert_eq!(Ending { flat: None, ..ending }.reached(&records(&flat, &[])), None);
     }
 

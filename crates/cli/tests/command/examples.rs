@@ -4,8 +4,8 @@ use crate::{lora, run, tiny, tools};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The commands whose help examples are run.
-const COMMANDS: [&str; 12] = [
+/// The commands whose help examples are run. The examples of `pull` and `rm` need a hub (hub.rs).
+const COMMANDS: [&str; 15] = [
     "run",
     "tokenize",
     "logits",
@@ -18,6 +18,9 @@ const COMMANDS: [&str; 12] = [
     "devices",
     "tune",
     "list",
+    "doctor",
+    "completions",
+    "man",
 ];
 
 /// Names in examples that the test does not have: a model in Ollama, a GPU.
@@ -75,6 +78,16 @@ fn folder() -> tempfile::TempDir {
     let chat = r#"{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]}"#;
     std::fs::write(at("chats.jsonl"), format!("{chat}\n{chat}\n")).expect("room");
     std::fs::create_dir(at("models")).expect("room");
+    for name in ["bin", ".local/share/bash-completion/completions", ".zfunc", ".config/fish/completions"] {
+        std::fs::create_dir_all(at(name)).expect("room");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // A pager of manual pages that a machine may lack.
+        std::fs::write(at("bin/man"), "#!/bin/sh\ngrep -q '[.]TH' || exit 1\n").expect("room");
+        std::fs::set_permissions(at("bin/man"), std::fs::Permissions::from_mode(0o755)).expect("a file of ours");
+    }
     // A git repository with a change, for the example with `git diff`.
     let git = |words: &[&str]| {
         assert!(Command::new("git").args(words).current_dir(folder.path()).output().expect("git").status.success())
@@ -122,12 +135,20 @@ fn runs(line: &str, folder: &Path) {
             line = line.replace(large, small);
         }
     }
+    // The default model takes the doctor minutes on a software driver.
+    if line.contains("weft doctor") {
+        line = line.replace("weft doctor tiny.gguf", "weft doctor").replace("weft doctor", "weft doctor tiny.gguf");
+        if !line.contains("--quick") && !line.contains("--all") {
+            line += " --ctx 16";
+        }
+    }
     // `tune` refuses the software driver that `auto` never takes.
     if line.contains("weft tune") && !line.contains("--forget") {
         line = line.replace(" --seconds 30", "") + " --seconds 1 --device gpu";
     }
     let bin = Path::new(env!("CARGO_BIN_EXE_weft")).parent().expect("a folder");
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{}:{path}", folder.join("bin").display(), bin.display());
     let mut shell = Command::new("sh");
     shell
         .args(["-c", &line])

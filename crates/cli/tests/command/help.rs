@@ -50,6 +50,24 @@ fn the_page_of_the_command_lists_every_command() {
     }
 }
 
+/// What one came for comes first: options about the machine have a heading of their own at the end.
+#[test]
+fn options_of_the_machine_stand_last() {
+    for command in ["run", "bench", "train", "perplexity", "logits", "inspect"] {
+        let help = run(&[command, "--help"]).good();
+        let (first, machine) = help.split_once("Device, memory and cache:").expect("the heading");
+        for flag in ["--device", "--no-cache", "--no-tune", "--without", "--mmap"] {
+            let is_here = |text: &str| text.contains(&format!("      {flag}")) || text.contains(&format!(", {flag}"));
+            assert!(is_here(machine) && !is_here(first), "{command} {flag}");
+        }
+        assert!(machine.lines().all(|line| !line.ends_with(':') || line == "Examples:"), "{command}: {machine}");
+    }
+    let help = run(&["run", "--help"]).good();
+    let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}"));
+    assert!(at("Options:") < at("  -p, --prompt") && at("  -p, --prompt") < at("Sampling:"), "{help}");
+    assert!(at("Sampling:") < at("Device, memory and cache:"), "{help}");
+}
+
 #[test]
 fn the_help_of_mmap_says_its_risk() {
     for command in ["run", "bench", "perplexity"] {
@@ -62,7 +80,7 @@ fn the_help_of_mmap_says_its_risk() {
 
 #[test]
 fn what_cannot_be_meant_exits_with_2_and_prints_no_result() {
-    let cases: [&[&str]; 25] = [
+    let cases: [&[&str]; 27] = [
         &[],
         &["weave"],
         &["run", "--nonsense"],
@@ -72,6 +90,8 @@ fn what_cannot_be_meant_exits_with_2_and_prints_no_result() {
         &["run", "-p", "x", "--top-p", "nan"],
         &["run", "-p", "x", "--stop", ""],
         &["run", "-p", "x", "-n", "0"],
+        &["run", "-p", "x", "-t", "0"],
+        &["run", "default", "x", "-p", "y"],
         &["run", "-p", "x", "--raw", "--system", "y"],
         &["run", "-p", "x", "--think", "--no-think"],
         &["run", "-p", "x", "--raw", "--think"],

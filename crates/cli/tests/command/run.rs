@@ -152,3 +152,33 @@ fn damaged_weights_stop_the_answer_in_one_line() {
     let model = Model::new(&broken);
     assert!(run(&["run", model.path(), "--device", "cpu", "-p", "ab"]).failed(1).contains("not finite"));
 }
+
+#[test]
+fn the_model_in_the_binary_has_a_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let answer = run(&["run", "-p", "Where does Wren live?", "--device", "cpu"]).good();
+    assert_eq!(run(&["run", "default", "Where does Wren live?", "--device", "cpu", "-t", "1"]).good(), answer);
+    std::fs::write(at("prompt.txt"), "Where does Wren live?\n").unwrap();
+    assert_eq!(run(&["run", "-f", &at("prompt.txt"), "--device", "cpu"]).good(), answer);
+    let sum = piped(&["run", "default", "--device", "cpu", "+", "4?"], "What is 3").good();
+    assert!(sum.contains("7"), "the pipe comes before the words: {sum}");
+    // An adapter is merged into it by its name, and the result is a file.
+    std::fs::write(at("facts.jsonl"), "{\"prompt\": \"Who?\", \"completion\": \"Oda.\"}\n").unwrap();
+    let trained = run(&["train", "default", "--data", &at("facts.jsonl"), "-o", &at("facts"), "--steps", "1"]);
+    assert_eq!(trained.code, 0, "{}", trained.err);
+    run(&["merge", "default", &at("facts"), "-o", &at("m.gguf")]).good();
+    assert_eq!(
+        run(&["run", &at("m.gguf"), "-p", "Where does Wren live?", "--device", "cpu", "--temp", "0"]).good(),
+        answer
+    );
+    // A file of this name comes first.
+    std::fs::write(at("default"), "no model").unwrap();
+    let file = crate::weft(&["run", "default", "-p", "x"]).current_dir(folder.path()).output().unwrap();
+    assert!(!file.status.success());
+    for command in
+        [&["inspect", "default"][..], &["tokenize", "default", "a"], &["perplexity", "default", &at("prompt.txt")]]
+    {
+        assert_eq!(run(command).code, 0, "{command:?}");
+    }
+}

@@ -15,7 +15,10 @@ pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
-    format!("no JSON: {what} at column {}", error.column())
+    match error.column() {
+        0 => format!("no JSON: {what}"),
+        column => format!("no JSON: {what} at column {column}"),
+    }
 }
 
 /// A structure that stands as JSON in a text, as tables keep it, is taken out of the text.

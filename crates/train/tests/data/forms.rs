@@ -85,8 +85,8 @@ fn a_bad_line_is_named_with_its_reason() {
     let (deep, lone, long) = ("[".repeat(200), r#"{"text": "\ud800"}"#, format!("[\"{}\"]", "a".repeat(60)));
     let many = messages(&vec![r#"{"role": "user"}"#; 1025].join(", "));
     for (line, reason) in [
-        ("hello", "no JSON: expected value at line 1 column 1"),
-        (r#"{"text": "a"#, "no JSON: EOF while parsing a string at line 1 column 11"),
+        ("hello", "no JSON: expected value at column 1"),
+        (r#"{"text": "a"#, "no JSON: EOF while parsing a string at column 11"),
         (lone, &no_json(lone)),
         (&deep, &no_json(&deep)),
         ("7", "7 is no object"),
