@@ -28,6 +28,8 @@ pub fn run(args: &Args) -> Result<()> {
             (args.epochs.is_some_and(|n| n > 1), "--data - is read once; --epochs needs a file"),
             (matches!(args.val, Some(Held::Share(_))), "--val takes a share of a file; name a file of its own"),
             (args.dry_run, "--dry-run needs --data of a file"),
+            (args.rehearse.is_some(), "--rehearse needs --data of a file"),
+            (args.patience.is_some() && args.val.is_none(), "--patience with --data - needs --val FILE"),
         ];
         if let Some((_, why)) = refused.into_iter().find(|(is, _)| *is) {
             return Err(usage(why));

@@ -154,7 +154,7 @@ fn find(name: &str) -> Result<&'static Command> {
         let names = COMMANDS.iter().flat_map(|command| command.names);
         let hint = match nearest(name, names.copied()) {
             Some(near) => format!("did you mean /{near}?"),
-            None => "/help lists the commands".to_string(),
+            None => "/help lists the commands.".to_string(),
         };
         anyhow!("no command /{name}; {hint} A message that begins with a slash needs a space in front")
     })

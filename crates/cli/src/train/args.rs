@@ -59,9 +59,9 @@ pub struct Args {
     #[arg(long, conflicts_with = "val")]
     pub no_auto_val: bool,
 
-    /// Held-out prompts whose answers are printed at each validation
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=100))]
-    pub samples: u32,
+    /// Held-out prompts whose answers are printed at each validation, with adapters [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100))]
+    pub samples: Option<u32>,
 
     /// Prompts whose answers should stay as they are: lines of text, or JSON lines with prompt or
     /// messages. The model answers them before the run, and SHARE of the examples of each step

@@ -272,7 +272,7 @@ impl fmt::Display for Examples {
             }
             From::Stdin(_) => write!(f, "from stdin")?,
         }
-        let by_itself = if self.by_itself { " by itself (--no-auto-val learns all)" } else { "" };
+        let by_itself = if self.by_itself { " (--no-auto-val learns all)" } else { "" };
         self.held.as_ref().map_or(Ok(()), |held| write!(f, "; {} held out{by_itself}", held.len()))?;
         let rehearsed =
             |Rehearsed { data, share, .. }: &Rehearsed| write!(f, "; {share} of {} rehearsed in each step", data.len());

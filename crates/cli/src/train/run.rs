@@ -426,7 +426,13 @@ impl<'a> Run<'a> {
 
 /// Held-out prompts, where there are any and low-rank factors are trained.
 fn samples(args: &Args, start: &Start) -> Option<Samples> {
-    if args.samples == 0 || args.full || !start.examples.holds_out() {
+    let lacks = match (args.full, start.examples.holds_out()) {
+        (true, _) => Some("--samples answers with adapters only, and --full trains all weights"),
+        (false, false) => Some("no examples are held out, so --samples has nothing to ask"),
+        (false, true) => None,
+    };
+    if lacks.is_some() || args.samples == Some(0) {
+        lacks.filter(|_| args.samples.is_some_and(|n| n > 0)).into_iter().for_each(note);
         return None;
     }
     let samples = Samples::new(args, &start.model, &start.examples);

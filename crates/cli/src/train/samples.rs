@@ -11,6 +11,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use train::NO_TARGET;
 
+/// Prompts, if no flag names a number.
+const SAMPLES: u32 = 2;
 /// Tokens of an answer, at most.
 const ANSWER: usize = 64;
 /// Characters of a line of a prompt or an answer that people see.
@@ -41,9 +43,9 @@ impl Samples {
     /// # Errors
     /// Errors of the data, and of the session, such as too little memory for it.
     pub fn new(args: &Args, model: &Model, examples: &Examples) -> Result<Self> {
-        let mut asked = vec![];
+        let (mut asked, most) = (vec![], args.samples.unwrap_or(SAMPLES) as usize);
         for n in 0.. {
-            let Some(documents) = examples.held_out(n, 1)?.filter(|_| asked.len() < args.samples as usize) else {
+            let Some(documents) = examples.held_out(n, 1)?.filter(|_| asked.len() < most) else {
                 break;
             };
             let prompts = documents.iter().filter_map(|document| {

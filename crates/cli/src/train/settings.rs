@@ -92,7 +92,11 @@ impl Settings {
             || "until stdin ends".to_string(),
             |steps| format!("{steps} of {} examples{earlier}", args.batch),
         );
-        let warmup = if rate.warmup > 0 { format!(" after {} steps of warmup", rate.warmup) } else { String::new() };
+        let warmup = match rate.warmup {
+            0 => String::new(),
+            1 => " after 1 step of warmup".to_string(),
+            steps => format!(" after {steps} steps of warmup"),
+        };
         vec![
             ["trained".to_string(), what],
             ["steps".to_string(), steps],

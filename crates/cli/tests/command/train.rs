@@ -204,9 +204,13 @@ fn stdin_is_learnt_once_and_in_order() {
         let nothing = piped(&words, input).failed(1);
         assert!(nothing.contains(said), "{nothing}");
     }
-    for (more, said) in
-        [("--resume", "--resume needs"), ("--dry-run", "--dry-run needs"), ("--val=0.1", "--val takes a share")]
-    {
+    for (more, said) in [
+        ("--resume", "--resume needs"),
+        ("--dry-run", "--dry-run needs"),
+        ("--val=0.1", "--val takes a share"),
+        ("--rehearse=x", "--rehearse needs"),
+        ("--patience=3", "--patience with --data - needs --val"),
+    ] {
         let refused = run(&[&of("x")[..], &[more]].concat()).failed(2);
         assert!(refused.contains(said), "{refused}");
     }

@@ -80,8 +80,10 @@ fn all_of_an_example_is_learnt_on_demand() {
 #[test]
 fn a_bad_line_is_named_with_its_reason() {
     let messages = |of: &str| format!("{{\"messages\": [{of}]}}");
-    let no_json =
-        |line: &str| format!("no JSON: {}", serde_json::from_str::<serde_json::Value>(line).expect_err("no JSON"));
+    let no_json = |line: &str| {
+        let error = serde_json::from_str::<serde_json::Value>(line).expect_err("no JSON");
+        format!("no JSON: {error}").replace(" at line 1 column", " at column")
+    };
     let (deep, lone, long) = ("[".repeat(200), r#"{"text": "\ud800"}"#, format!("[\"{}\"]", "a".repeat(60)));
     let many = messages(&vec![r#"{"role": "user"}"#; 1025].join(", "));
     for (line, reason) in [

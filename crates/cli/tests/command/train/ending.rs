@@ -37,6 +37,8 @@ fn of_a_hundred_examples_a_share_is_held_out_and_told() {
     assert!(all[0]["validation"].is_null() && !Path::new(&out).join("last").exists());
     let few = with_examples(99);
     assert!(objects(&train(&few, &few.beside("out"), &["--steps", "1"]).good())[0]["validation"].is_null());
+    let asked = train(&few, &few.beside("asked"), &["--steps", "1", "--samples", "1"]);
+    assert!(asked.code == 0 && asked.err.contains("no examples are held out, so --samples"), "{}", asked.err);
 }
 
 #[test]
