@@ -225,7 +225,9 @@ fn in_ollama(path: &Path) -> Result<Found> {
     match text.parse::<Name>().and_then(|name| stores.find(&name)) {
         Ok(entry) => Ok(Found::Ollama(Box::new(entry))),
         Err(OllamaError::Name { .. }) => Err(missing(path)),
-        Err(error @ OllamaError::NotFound { .. }) if !explicit => Err(anyhow!("{}; and {error}", missing(path))),
+        Err(error @ OllamaError::NotFound { .. }) if !explicit => {
+            Err(anyhow!("{}; and {error}; {}", missing(path), way_to(text)))
+        }
         Err(error @ OllamaError::NotFound { .. }) => Err(anyhow!("{error}; {}", way_to(text))),
         Err(error) => Err(error.into()),
     }
@@ -235,7 +237,8 @@ fn in_ollama(path: &Path) -> Result<Found> {
 fn way_to(name: &str) -> String {
     let name = name.strip_prefix("ollama://").unwrap_or(name);
     let fetch = format!("`ollama pull {name}` fetches it there");
-    match known::of_ollama(name) {
+    let tagged = if name.contains(':') { name.to_string() } else { format!("{name}:latest") };
+    match known::of_ollama(&tagged) {
         Some(known) => format!("{fetch}, `weft run {}` the same model from the hub ({})", known.name, known.address),
         None => fetch,
     }

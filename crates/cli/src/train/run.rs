@@ -182,6 +182,12 @@ impl<'a> Run<'a> {
         let Settings { method, options, facts, ending } = &start.settings;
         let trainer = named(args, Trainer::new(&start.model, method.clone(), options))?;
         let mut trainer = trainer.with_digest(start.digest.clone());
+        let checkpoint = 4 * 3 * trainer.elements();
+        output::room(
+            folder.path(),
+            2 * (results::bytes(args, &trainer) + checkpoint),
+            "two adapters and two checkpoints",
+        )?;
         let restored = folder.resume(&mut trainer, facts).map_err(|error| differs::told(args, error))?;
         start.examples.seek(restored.as_ref().map(|restored| &*restored.position))?;
         // A refused run leaves the folder as it was.
@@ -189,12 +195,6 @@ impl<'a> Run<'a> {
         if let Some(Restored { is_sampled, .. }) = restored {
             say_restored(args, trainer.tally().steps, is_sampled);
         }
-        let checkpoint = 4 * 3 * trainer.elements();
-        output::room(
-            folder.path(),
-            2 * (results::bytes(args, &trainer) + checkpoint),
-            "two adapters and two checkpoints",
-        )?;
         let report = Report::new(args.json, ending.steps)?;
         let samples = samples(args, start);
         let cancel = Arc::new(AtomicBool::new(false));

@@ -139,6 +139,8 @@ fn what_is_not_there_lists_what_is() {
     store.add("cut/latest", &tiny::builder(0.5), &[]);
     let line = store.run(&["run", "tni", "-p", "x"]).failed(1);
     assert!(line.contains("it has tiny:7b, cut:latest"), "the model's name counts, not the tag: {line}");
+    let line = store.run(&["run", "gemma3", "-p", "x"]).failed(1);
+    assert!(line.contains("`ollama pull gemma3` fetches it there, `weft run gemma3-4b` the same model"), "{line}");
     assert!(store.run(&["run", "../tiny:7b", "-p", "x"]).failed(1).contains("no such file"));
     assert!(
         store.run(&["run", "What is 3 + 4?", "-p", "x"]).failed(1).contains("weft run -p '..' asks the default model")
