@@ -18,8 +18,10 @@ struct Kept {
     words: Vec<OsString>,
     /// The folder in which the command was given.
     folder: PathBuf,
-    /// Steps of warmup, which depend on the number of steps if no flag names them.
+    /// The steps of warmup and the weight decay, which depend on the number of steps if no flag
+    /// names them.
     warmup: Option<u64>,
+    decay: Option<f64>,
 }
 
 /// The words of `weft train --resume -o DIR`, with the words that began the run. A word that is
@@ -68,6 +70,9 @@ pub fn with_kept(words: Vec<OsString>, cli: &Command) -> Result<Vec<OsString>> {
     if let Some(warmup) = kept.warmup.filter(|_| !steady("warmup")) {
         all.extend(["--warmup".into(), warmup.to_string().into()]);
     }
+    if let Some(decay) = kept.decay.filter(|_| !steady("decay")) {
+        all.extend(["--decay".into(), decay.to_string().into()]);
+    }
     all.extend(words[at + 1..].iter().cloned());
     // A model that is named now stands before other words, so the kept one may come last.
     all.extend(positional);
@@ -97,16 +102,21 @@ fn read(output: &Path) -> Result<Option<Kept>> {
     let word = |word: &Value| word.as_str().map(OsString::from);
     let words = value["words"].as_array().and_then(|words| words.iter().map(word).collect::<Option<Vec<_>>>());
     let folder = value["folder"].as_str().map(PathBuf::from).ok_or_else(damaged)?;
-    Ok(Some(Kept { words: words.ok_or_else(damaged)?, folder, warmup: value["warmup"].as_u64() }))
+    Ok(Some(Kept {
+        words: words.ok_or_else(damaged)?,
+        folder,
+        warmup: value["warmup"].as_u64(),
+        decay: value["decay"].as_f64(),
+    }))
 }
 
 /// Keeps the words of the command behind `train` in the folder of its run. Words that are no UTF-8
 /// cannot be kept, and then the run goes on only with the same flags.
-pub fn keep(words: &[OsString], warmup: u64, output: &Path) -> Result<()> {
+pub fn keep(words: &[OsString], warmup: u64, decay: f32, output: &Path) -> Result<()> {
     let words: Option<Vec<&str>> = words.iter().map(|word| word.to_str()).collect();
     let (Some(words), Ok(folder)) = (words, std::env::current_dir()) else { return Ok(()) };
     let Some(folder) = folder.to_str() else { return Ok(()) };
-    let text = json!({ "version": 1, "words": words, "folder": folder, "warmup": warmup }).to_string();
+    let text = json!({ "version": 1, "words": words, "folder": folder, "warmup": warmup, "decay": decay }).to_string();
     gguf::atomic_write(output.join(FILE), |out| out.write_all(text.as_bytes())).map_err(Into::into)
 }
 
@@ -119,7 +129,7 @@ mod tests {
     fn resumed(kept: &str, now: &str) -> String {
         let folder = tempfile::tempdir().expect("a folder");
         let words = |line: &str| line.split_whitespace().map(OsString::from).collect::<Vec<_>>();
-        keep(&words(kept), 9, folder.path()).expect("room");
+        keep(&words(kept), 9, 0.5, folder.path()).expect("room");
         let now = now.replace("DIR", folder.path().to_str().expect("text"));
         let all = with_kept(words(&format!("weft train {now}")), &Cli::command()).expect("words");
         assert!(Cli::try_parse_from(&all).is_ok(), "{all:?}");
@@ -132,7 +142,7 @@ mod tests {
         let kept = "model.gguf --data a.jsonl --data b.jsonl -o DIR --lr 1e-3 --force --epochs 3 --no-pack";
         assert_eq!(
             resumed(kept, "--resume -o DIR"),
-            "--data a.jsonl --data b.jsonl --epochs 3 --lr 1e-3 --no-pack --warmup 9 --resume -o DIR model.gguf"
+            "--data a.jsonl --data b.jsonl --epochs 3 --lr 1e-3 --no-pack --warmup 9 --decay 0.5 --resume -o DIR model.gguf"
         );
     }
 
@@ -141,7 +151,7 @@ mod tests {
         let kept = "model.gguf --data a.jsonl -o DIR --epochs 3 --rank 4";
         assert_eq!(
             resumed(kept, "--resume -o DIR --steps 40"),
-            "--data a.jsonl --rank 4 --warmup 9 --resume -o DIR --steps 40 model.gguf"
+            "--data a.jsonl --rank 4 --warmup 9 --decay 0.5 --resume -o DIR --steps 40 model.gguf"
         );
         assert!(resumed(kept, "other.gguf --resume -o DIR --data c.jsonl").starts_with("--rank 4 --epochs 3"));
     }

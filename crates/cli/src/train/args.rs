@@ -137,9 +137,10 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     pub warmup: Option<u64>,
 
-    /// Weight decay of AdamW
-    #[arg(long, value_name = "X", default_value_t = 0.01, value_parser = |text: &str| number(text, 0.0, 1e6))]
-    pub decay: f32,
+    /// Weight decay of AdamW [default: 0.01; for factors and few examples, of which none is held
+    /// out, as much as keeps the rest of the model; it is printed]
+    #[arg(long, value_name = "X", value_parser = |text: &str| number(text, 0.0, 1e6))]
+    pub decay: Option<f32>,
 
     /// Betas of AdamW
     #[arg(long, value_name = "A,B", default_value = "0.9,0.999")]

@@ -32,7 +32,7 @@ struct Rehearsed {
 
 /// From this number of examples on, a share of them is held out by itself: a twentieth, but no
 /// fewer and no more than [`HELD`].
-const HELD_FROM: u64 = 100;
+pub const HELD_FROM: u64 = 100;
 const HELD: std::ops::RangeInclusive<u64> = 10..=500;
 
 /// What a run learns, and what it is judged by.
@@ -173,6 +173,14 @@ impl Examples {
         let From::Files { data, .. } = &self.from else { return Ok(vec![]) };
         let documents = if n < data.len() { data.documents(n)? } else { vec![] };
         Ok(documents.iter().map(|document| data.texts().pieces(document)).collect())
+    }
+
+    /// The number of examples that are learnt, if it is known.
+    pub fn len(&self) -> Option<u64> {
+        match &self.from {
+            From::Files { data, .. } => Some(data.len()),
+            From::Stdin(_) => None,
+        }
     }
 
     /// Batches of an epoch, if they are known.

@@ -121,7 +121,7 @@ impl Start {
         if let Some(examples) = self.examples.held_numbers() {
             write("held-out.json", &json!({ "seed": args.seed, "examples": examples }).to_string())?;
         }
-        again::keep(&args.words, self.settings.ending.warmup, folder.path())
+        again::keep(&args.words, self.settings.ending.warmup, self.settings.decay(), folder.path())
     }
 
     /// Loads the weights onto a device that is opened again.

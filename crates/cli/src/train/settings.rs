@@ -2,7 +2,7 @@
 
 use super::args::{Args, Betas, Mean};
 use super::ending::Ending;
-use super::examples::Examples;
+use super::examples::{Examples, HELD_FROM};
 use anyhow::Result;
 use kernels::Weights;
 use model::Checked;
@@ -36,7 +36,9 @@ impl Settings {
             steps: steps.unwrap_or(u64::MAX),
         };
         let Betas([beta1, beta2]) = args.betas;
-        let adamw = kernels::cpu_ref::AdamwSpec { beta1, beta2, eps: args.eps, decay: f64::from(args.decay) };
+        let is_few = !args.full && !examples.holds_out() && examples.len().is_some_and(|len| len < HELD_FROM);
+        let decay = args.decay.unwrap_or_else(|| if is_few { decay_of_few(&rate) } else { DECAY });
+        let adamw = kernels::cpu_ref::AdamwSpec { beta1, beta2, eps: args.eps, decay: f64::from(decay) };
         let normalize = match args.mean {
             Mean::Tokens => Normalize::Tokens,
             Mean::Examples => Normalize::Sequences,
@@ -71,6 +73,11 @@ impl Settings {
         })
     }
 
+    /// The weight decay, as `--decay` takes it.
+    pub fn decay(&self) -> f32 {
+        self.options.adamw.decay as f32
+    }
+
     /// The settings in a few words, for people.
     pub fn lines(&self, args: &Args) -> Vec<[String; 2]> {
         let TrainerOptions { rate, .. } = &self.options;
@@ -100,7 +107,7 @@ impl Settings {
         vec![
             ["trained".to_string(), what],
             ["steps".to_string(), steps],
-            ["rate".to_string(), format!("{:e}, {}{warmup}", rate.peak, rate.schedule)],
+            ["rate".to_string(), format!("{:e}, {}{warmup}; decay {}", rate.peak, rate.schedule, self.decay())],
         ]
     }
 }
@@ -109,6 +116,22 @@ impl Settings {
 const EPOCHS: u64 = 3;
 const MOST_EPOCHS: u64 = 30;
 const STEPS: u64 = 100;
+
+/// The weight decay where examples are many, or held out.
+const DECAY: f32 = 0.01;
+/// The part of themselves that factors lose in a run over few examples, if no gradient holds them,
+/// as a natural logarithm. Without it such a run takes more from the model than the examples need
+/// (docs/training.md).
+const LOST: f64 = 0.18;
+/// A rate that is zero in every step decays nothing.
+const LEAST: f64 = 1e-9;
+
+/// The decay with which factors lose [`LOST`] in all steps, to two digits.
+fn decay_of_few(rate: &Rate) -> f32 {
+    let sum: f64 = (0..rate.steps.min(1 << 20)).map(|step| rate.at(step)).sum();
+    let decay = (LOST / sum.max(LEAST)).min(1e6);
+    format!("{decay:.1e}").parse().unwrap_or(DECAY)
+}
 
 /// Validations without a better loss after which a run ends.
 const PATIENCE: u32 = 3;

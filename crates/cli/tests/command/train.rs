@@ -166,8 +166,8 @@ fn a_checkpoint_of_version_1_goes_on_and_says_what_was_not_compared() {
     let more = ["--steps", "6", "--batch", "2", "--resume", "--json"];
     let other = run(&[&words[..], &more, &["--lr", "1"]].concat()).failed(1);
     assert!(other.contains("the run cannot go on: settings of the optimizer or of its steps are others; "), "{other}");
-    // The rate that small models had by default then.
-    let on = run(&[&words[..], &more, &["--lr", "4e-3"]].concat());
+    // The rate and the decay that such runs had by default then.
+    let on = run(&[&words[..], &more, &["--lr", "4e-3", "--decay", "0.01"]].concat());
     assert_eq!(on.code, 0, "{}", on.err);
     assert!(on.err.contains("only samples of the model's weights were compared"), "{}", on.err);
     assert_eq!(objects(&on.out).first().map(|line| line["step"].as_u64()), Some(Some(4)));
@@ -196,7 +196,8 @@ fn stdin_is_learnt_once_and_in_order() {
     ];
     let lines = objects(&piped(&words, &data()).good());
     assert_eq!(lines.len(), 4);
-    train(&model, &out, &["--epochs", "1", "--no-shuffle", "--schedule", "constant", "--warmup", "0"]).good();
+    let same = ["--epochs", "1", "--no-shuffle", "--schedule", "constant", "--warmup", "0", "--decay", "0.01"];
+    train(&model, &out, &same).good();
     assert!(bytes(&out, "adapter_model.safetensors") == bytes(&streamed, "adapter_model.safetensors"));
     let nothing = model.beside("nothing");
     let words = ["train", model.path(), "--data", "-", "-o", &nothing, "--device", "cpu", "--json"];
