@@ -64,7 +64,7 @@ fn the_folder_holds_the_best_adapter_and_last_the_last_one() {
 fn a_run_goes_on_without_its_flags_and_a_constant_one_becomes_longer() {
     let model = model();
     let (whole, parts) = (model.beside("whole"), model.beside("parts of it"));
-    // Of few examples the decay depends on the number of steps. The folder keeps that of the first start.
+    // The decay depends on the number of steps here. The folder keeps the decay of the first start.
     let flags = |steps: &'static str| ["--steps", steps, "--schedule", "constant", "--warmup", "2"];
     train(&model, &parts, &flags("4")).good();
     let kept: serde_json::Value = serde_json::from_slice(&bytes(&parts, "run.json")).expect("JSON");
