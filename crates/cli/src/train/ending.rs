@@ -47,10 +47,12 @@ impl Ending {
         if self.flat.is_some_and(|epoch| is_flat(records, epoch, self.warmup)) {
             return Some(Why::Flat);
         }
+        if self.patience == 0 || records.last()?.validation.is_none() {
+            return None;
+        }
         let best = best(records)?.step;
-        let is_validated = records.last().is_some_and(|record| record.validation.is_some());
         let since = records.iter().filter(|record| record.step > best && record.validation.is_some()).count();
-        (is_validated && self.patience > 0 && since >= self.patience as usize).then_some(Why::Patience { best })
+        (since >= self.patience as usize).then_some(Why::Patience { best })
     }
 }
 
