@@ -6,6 +6,7 @@ use crate::interrupt;
 use crate::lora::{self, Adapters};
 use crate::output;
 use crate::progress::Bar;
+use crate::text::counted;
 use anyhow::Result;
 use clap::ValueHint;
 use gguf::GgmlType;
@@ -138,7 +139,7 @@ fn report(args: &Args, Merged { tensors, bytes, notes, fallbacks }: Merged) -> R
         });
         writeln!(out, "{object}")?;
     } else {
-        writeln!(out, "{name}: {:.1} MB, {tensors} tensors changed", bytes as f64 / 1e6)?;
+        writeln!(out, "{name}: {:.1} MB, {} changed", bytes as f64 / 1e6, counted(tensors as u64, "tensor"))?;
     }
     Ok(())
 }

@@ -37,6 +37,11 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     if text.contains(harmful) { Cow::Owned(text.replace(harmful, "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
+/// A number of things of this name, such as `1 step` and `2 steps`.
+pub fn counted(count: u64, name: &str) -> String {
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A path as a word of a shell.
 pub fn quoted(path: &Path) -> String {
     let text = path.display().to_string();

@@ -12,7 +12,7 @@ use crate::exit::{Interrupted, line, note};
 use crate::interrupt::{self, Guard};
 use crate::output;
 use crate::steps::both_ways;
-use crate::text::quoted;
+use crate::text::{counted, quoted};
 use anyhow::{Context, Error, Result};
 use kernels::{Executor, Watch};
 use model::{KvType, Model, ModelFile, SessionOptions};
@@ -399,7 +399,7 @@ impl<'a> Run<'a> {
             Why::Patience { best } => format!("; the validation got no better after step {best}"),
             Why::Flat => "; the loss is flat (--epochs learns longer)".to_string(),
         };
-        Ok(writeln!(std::io::stdout(), "{} steps{skipped}{ended}; {results}", tally.steps)?)
+        Ok(writeln!(std::io::stdout(), "{}{skipped}{ended}; {results}", counted(tally.steps, "step"))?)
     }
 
     /// Writes the adapter or the model, and the curve. Returns how to use them.

@@ -65,7 +65,7 @@ fn a_merged_model_gives_the_logits_of_its_adapters_and_differs_in_their_targets_
         bytes(&base).into_iter().zip(bytes(&merged)).filter(|(a, b)| a != b).map(|(a, _)| a.0).collect();
     assert_eq!(changed, [TARGET]);
     let said = run(&["merge", model.path(), &adapter, "-o", &out]).good();
-    assert!(said.ends_with("out.gguf: 0.1 MB, 1 tensors changed\n"), "{said}");
+    assert!(said.ends_with("out.gguf: 0.1 MB, 1 tensor changed\n"), "{said}");
 }
 
 #[test]
