@@ -1,9 +1,12 @@
 //! Outputs are checked before work begins: a path that cannot be written, and a disk without room.
 
+use crate::exit::Interrupted;
+use crate::interrupt;
 use anyhow::{Context, Result, anyhow};
 use gguf::atomic_write;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Refuses a path that no file can be written to.
 pub fn writable(path: &Path) -> Result<()> {
@@ -18,13 +21,23 @@ pub fn writable(path: &Path) -> Result<()> {
         // A device or a pipe is written directly.
         return Ok(());
     }
-    // This creates and removes a temporary file beside it. An existing file is not changed.
+    try_out(path).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+/// Creates and removes a temporary file beside a path. A file of this name is not changed. A signal
+/// waits until the temporary file is gone.
+pub fn try_out(path: &Path) -> Result<()> {
+    let guard = interrupt::stops(Arc::default());
     let mut made = false;
     let tried = atomic_write(path, |_| {
         made = true;
         Err(io::ErrorKind::Interrupted.into())
     });
-    if made { Ok(()) } else { tried.with_context(|| format!("{} cannot be written", path.display())) }
+    match tried {
+        _ if guard.raised() => Err(Interrupted.into()),
+        Err(error) if !made => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a folder whose disk has no room for so many bytes.

@@ -1,5 +1,6 @@
 //! Saves conversations and loads them again.
 
+use crate::output;
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow};
 use gguf::atomic_write;
@@ -84,13 +85,7 @@ pub fn writable(path: &Path) -> Result<()> {
     if !folder.is_dir() {
         return Err(anyhow!("--save-session {}: there is no folder {}", path.display(), folder.display()));
     }
-    // This creates and removes a temporary file beside it. An existing file is not changed.
-    let mut made = false;
-    let tried = atomic_write(path, |_| {
-        made = true;
-        Err(io::ErrorKind::Interrupted.into())
-    });
-    if made { Ok(()) } else { tried.context("--save-session cannot be written") }
+    output::try_out(path).context("--save-session cannot be written")
 }
 
 /// Writes the session with its note. An existing file stays until the new one is complete.
