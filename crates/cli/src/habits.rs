@@ -91,6 +91,12 @@ impl Rest {
                     self.take(flag, name, value)?;
                 }
                 Some(flag) => {
+                    if let Some(value) = glued.as_deref().filter(|value| !flag.optional.contains(value)) {
+                        return Err(match flag.optional {
+                            [] => format!("{name} takes no value, but {value} is given"),
+                            known => format!("{name}={value}: the value is one of {}", known.join(", ")),
+                        });
+                    }
                     let mut optional = || words.next_if(|next| flag.optional.contains(&&*next.to_string_lossy()));
                     let value = glued.or_else(|| optional().map(|value| value.to_string_lossy().into_owned()));
                     self.take(flag, name, value.unwrap_or_default())?;

@@ -47,10 +47,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     quiet_drivers();
-    let cli = match habits::ours(std::env::args_os(), &Cli::command()) {
+    let known = Cli::command();
+    let cli = match habits::ours(std::env::args_os(), &known) {
         Ok(ours) => {
             ours.notes.iter().for_each(|said| exit::note(said));
-            match train::again::with_kept(ours.words, &Cli::command()) {
+            match train::again::with_kept(ours.words, &known) {
                 Ok(words) => parsed(words),
                 Err(error) => return exit::code(Err(error)),
             }

@@ -183,12 +183,16 @@ pub const FLAGS: &[Flag] = &[
     valued(TRAIN, &["--save_steps"], Becomes::Flag("--save-every")),
     valued(TRAIN, &["--save_total_limit"], Becomes::Flag("--keep")),
     valued(TRAIN, &["--logging_steps", "--report_to", "--eval_strategy", "--eval_steps"], Becomes::Told(LOGS)),
-    Flag { optional: &["true", "false"], ..bare(TRAIN, &["--resume_from_checkpoint"], Becomes::Words(resume)) },
-    Flag { optional: &["true", "True"], ..bare(TRAIN, &["--use_peft", "--packing"], Becomes::Nothing) },
-    Flag { optional: &["true", "True"], ..bare(TRAIN, &["--load_in_4bit", "--use_4bit"], Becomes::Words(nf4)) },
-    Flag { optional: &["true", "True"], ..bare(TRAIN, &["--bf16", "--fp16"], Becomes::Words(fast)) },
-    Flag { optional: &["true", "True"], ..bare(TRAIN, &["--gradient_checkpointing"], Becomes::Words(checkpointing)) },
+    Flag { optional: SWITCH, ..bare(TRAIN, &["--resume_from_checkpoint"], Becomes::Words(resume)) },
+    Flag { optional: SWITCH, ..bare(TRAIN, &["--use_peft"], Becomes::Words(factors)) },
+    Flag { optional: SWITCH, ..bare(TRAIN, &["--packing"], Becomes::Words(packing)) },
+    Flag { optional: SWITCH, ..bare(TRAIN, &["--load_in_4bit", "--use_4bit"], Becomes::Words(nf4)) },
+    Flag { optional: SWITCH, ..bare(TRAIN, &["--bf16", "--fp16"], Becomes::Words(fast)) },
+    Flag { optional: SWITCH, ..bare(TRAIN, &["--gradient_checkpointing"], Becomes::Words(checkpointing)) },
 ];
+
+/// What transformers' parser takes behind a switch.
+const SWITCH: &[&str] = &["true", "True", "false", "False"];
 
 const ONE_DEVICE: &str = "weft runs a model on one device; --device chooses it";
 const CHUNKS: &str = "weft chooses how many tokens are read together";
@@ -259,18 +263,31 @@ fn report(value: &str) -> Result<Vec<String>, String> {
     }
 }
 
+/// Whether a switch is off.
+fn is_off(value: &str) -> bool {
+    value.eq_ignore_ascii_case("false")
+}
+
 fn resume(value: &str) -> Result<Vec<String>, String> {
-    Ok(words(if value.eq_ignore_ascii_case("false") { &[] } else { &["--resume"] }))
+    Ok(words(if is_off(value) { &[] } else { &["--resume"] }))
 }
 
-fn nf4(_: &str) -> Result<Vec<String>, String> {
-    Ok(words(&["--base", "nf4"]))
+fn factors(value: &str) -> Result<Vec<String>, String> {
+    Ok(words(if is_off(value) { &["--full"] } else { &[] }))
 }
 
-fn fast(_: &str) -> Result<Vec<String>, String> {
-    Ok(words(&["--precision", "fast"]))
+fn packing(value: &str) -> Result<Vec<String>, String> {
+    Ok(words(if is_off(value) { &["--no-pack"] } else { &[] }))
 }
 
-fn checkpointing(_: &str) -> Result<Vec<String>, String> {
-    Ok(words(&["--checkpointing", "layer"]))
+fn nf4(value: &str) -> Result<Vec<String>, String> {
+    Ok(words(if is_off(value) { &[] } else { &["--base", "nf4"] }))
+}
+
+fn fast(value: &str) -> Result<Vec<String>, String> {
+    Ok(words(if is_off(value) { &[] } else { &["--precision", "fast"] }))
+}
+
+fn checkpointing(value: &str) -> Result<Vec<String>, String> {
+    Ok(words(if is_off(value) { &["--checkpointing", "none"] } else { &["--checkpointing", "layer"] }))
 }

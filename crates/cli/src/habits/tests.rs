@@ -42,6 +42,10 @@ fn words_of_others_become_ours() {
              --lora_target_modules all-linear --use_peft --num_train_epochs 1",
             "train a.gguf --data d.jsonl --output out --lr 2e-4 --rank 16 --targets all-linear --epochs 1",
         ),
+        (
+            "train a.gguf --data d -o o --bf16=false --load_in_4bit False --packing=false --gradient_checkpointing true",
+            "train a.gguf --data d -o o --no-pack --checkpointing layer",
+        ),
         ("--no-cache chat -m a.gguf", "--no-cache run a.gguf"),
         ("--without coop chat a.gguf", "--without coop run a.gguf"),
     ] {
@@ -70,6 +74,8 @@ fn words_that_cannot_be_obeyed_name_what_to_do() {
         ("run a.gguf --image cat.png", "not supported yet"),
         ("run -m a.gguf -m b.gguf", "names a second model; the first one is a.gguf"),
         ("run -m", "-m needs a value"),
+        ("run a.gguf --jinja=no", "--jinja takes no value, but no is given"),
+        ("train a.gguf --bf16=maybe", "--bf16=maybe: the value is one of true, True, false, False"),
     ] {
         let error = rewritten(line).expect_err(line);
         assert!(error.contains(said) && !error.contains('\n'), "{line}: {error}");

@@ -13,6 +13,9 @@ const FILE: &str = "run.json";
 /// Flags that say what becomes of the folder, and not how the run learns.
 const OF_ONE_START: [&str; 6] = ["output", "resume", "force", "dry_run", "json", "no_cache"];
 
+/// Flags whose values are paths, or may be.
+const PATHS: [&str; 7] = ["model", "data", "val", "init", "rehearse", "grads", "capture"];
+
 /// What a folder keeps of the command that began its run.
 struct Kept {
     words: Vec<OsString>,
@@ -57,7 +60,9 @@ pub fn with_kept(words: Vec<OsString>, cli: &Command) -> Result<Vec<OsString>> {
             continue;
         }
         let values = before.get_raw(id).into_iter().flatten();
-        let values = values.map(|value| if moved { found_in(&kept.folder, value) } else { value.to_os_string() });
+        let is_path = PATHS.contains(&id);
+        let values =
+            values.map(|value| if moved && is_path { found_in(&kept.folder, value) } else { value.to_os_string() });
         match arg.get_long() {
             Some(long) if arg.get_action().takes_values() => {
                 values.for_each(|value| all.extend([format!("--{long}").into(), value]));
