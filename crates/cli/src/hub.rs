@@ -27,11 +27,32 @@ mod remove;
 mod settings;
 
 #[cfg(not(feature = "hub"))]
-pub use absent::{Cached, Pulled, Removed, cached, find, models, pull, remove};
+pub use absent::{Cached, cached, find, models, pull, remove};
 #[cfg(feature = "hub")]
 pub use cache::Cached;
 #[cfg(feature = "hub")]
-pub use models::{Pulled, cached, find, models, pull};
+pub use models::{cached, find, models, pull};
 pub use name::Name;
 #[cfg(feature = "hub")]
-pub use remove::{Removed, remove};
+pub use remove::remove;
+use std::path::PathBuf;
+
+/// A model that was fetched.
+pub struct Pulled {
+    /// The model in the cache.
+    pub model: Cached,
+    /// The encoder of images that came along.
+    pub projector: Option<PathBuf>,
+    /// The length of all files, and the bytes that came over the network.
+    pub bytes: u64,
+    pub fetched: u64,
+    pub commit: String,
+}
+
+/// What was removed.
+pub struct Removed {
+    pub name: Name,
+    /// The number of files, with their parts and encoders of images.
+    pub files: usize,
+    pub bytes: u64,
+}

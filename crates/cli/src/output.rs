@@ -26,7 +26,7 @@ pub fn writable(path: &Path) -> Result<()> {
 
 /// Creates and removes a temporary file beside a path. A file of this name is not changed. A signal
 /// waits until the temporary file is gone.
-pub fn try_out(path: &Path) -> Result<()> {
+fn try_out(path: &Path) -> Result<()> {
     let guard = interrupt::stops(Arc::default());
     let mut made = false;
     let tried = atomic_write(path, |_| {

@@ -1,6 +1,6 @@
 //! In place of the hub in a build without the feature `hub`.
 
-use super::Name;
+use super::{Name, Pulled, Removed};
 use anyhow::{Result, anyhow};
 use std::path::PathBuf;
 
@@ -20,22 +20,6 @@ impl Cached {
     pub fn verify(&self, _: &dyn Fn(u64, u64)) -> Result<()> {
         Ok(())
     }
-}
-
-/// A model that was fetched.
-pub struct Pulled {
-    pub model: Cached,
-    pub projector: Option<PathBuf>,
-    pub bytes: u64,
-    pub fetched: u64,
-    pub commit: String,
-}
-
-/// What was removed.
-pub struct Removed {
-    pub name: Name,
-    pub files: usize,
-    pub bytes: u64,
 }
 
 fn lacks(name: &Name) -> anyhow::Error {

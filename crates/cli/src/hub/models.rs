@@ -1,5 +1,6 @@
 //! Finds a model in the cache, and fetches a model that is not there.
 
+use super::Pulled;
 use super::cache::{self, Cached, Repo, is_sha256};
 use super::choose::{self, Group};
 use super::client::Client;
@@ -13,18 +14,6 @@ use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow};
 use model::Size;
 use std::path::{Path, PathBuf};
-
-/// A model that was fetched.
-pub struct Pulled {
-    /// The model in the cache.
-    pub model: Cached,
-    /// The encoder of images that came along.
-    pub projector: Option<PathBuf>,
-    /// The length of all files, and the bytes that came over the network.
-    pub bytes: u64,
-    pub fetched: u64,
-    pub commit: String,
-}
 
 /// The model in the cache; if it is not there, it is fetched.
 pub fn find(name: &Name) -> Result<Cached> {

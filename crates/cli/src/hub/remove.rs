@@ -1,5 +1,6 @@
 //! Removes models from the cache, and nothing outside it.
 
+use super::Removed;
 use super::cache::{Cached, Repo, Snapshot};
 use super::choose::{self, is_beside, is_gguf};
 use super::download;
@@ -9,14 +10,6 @@ use anyhow::{Context, Result, anyhow};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-
-/// What was removed.
-pub struct Removed {
-    pub name: Name,
-    /// The number of files, with their parts and encoders of images.
-    pub files: usize,
-    pub bytes: u64,
-}
 
 /// Removes a model from every snapshot, and the blobs that no snapshot uses then. With the last
 /// model of a repository its encoders of images and its interrupted downloads are removed, too.

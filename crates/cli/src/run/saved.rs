@@ -78,14 +78,7 @@ fn conversation(note: &[u8]) -> Option<Conversation> {
 
 /// Refuses a path that cannot be written, before the conversation begins.
 pub fn writable(path: &Path) -> Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if path.is_dir() {
-        return Err(anyhow!("{} is a directory; name a file for --save-session", path.display()));
-    }
-    if !folder.is_dir() {
-        return Err(anyhow!("--save-session {}: there is no folder {}", path.display(), folder.display()));
-    }
-    output::try_out(path).context("--save-session cannot be written")
+    output::writable(path).context("--save-session cannot be written")
 }
 
 /// Writes the session with its note. An existing file stays until the new one is complete.
