@@ -6,6 +6,7 @@
 //! limit, and a file gets its name when its SHA-256 is right.
 
 mod name;
+mod outcome;
 
 #[cfg(not(feature = "hub"))]
 mod absent;
@@ -33,26 +34,6 @@ pub use cache::Cached;
 #[cfg(feature = "hub")]
 pub use models::{cached, find, models, pull};
 pub use name::Name;
+pub use outcome::{Pulled, Removed};
 #[cfg(feature = "hub")]
 pub use remove::remove;
-use std::path::PathBuf;
-
-/// A model that was fetched.
-pub struct Pulled {
-    /// The model in the cache.
-    pub model: Cached,
-    /// The encoder of images that came along.
-    pub projector: Option<PathBuf>,
-    /// The length of all files, and the bytes that came over the network.
-    pub bytes: u64,
-    pub fetched: u64,
-    pub commit: String,
-}
-
-/// What was removed.
-pub struct Removed {
-    pub name: Name,
-    /// The number of files, with their parts and encoders of images.
-    pub files: usize,
-    pub bytes: u64,
-}

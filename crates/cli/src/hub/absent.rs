@@ -1,6 +1,7 @@
 //! In place of the hub in a build without the feature `hub`.
 
-use super::{Name, Pulled, Removed};
+use super::name::Name;
+use super::outcome::{Pulled, Removed};
 use anyhow::{Result, anyhow};
 use std::path::PathBuf;
 

@@ -1,12 +1,12 @@
 //! Finds a model in the cache, and fetches a model that is not there.
 
-use super::Pulled;
 use super::cache::{self, Cached, Repo, is_sha256};
 use super::choose::{self, Group};
 use super::client::Client;
 use super::download::{self, Download};
 use super::listing::{Listing, Remote, listing};
 use super::name::{Name, Pick};
+use super::outcome::Pulled;
 use super::settings::Settings;
 use crate::exit::note;
 use crate::known;

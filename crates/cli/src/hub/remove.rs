@@ -1,10 +1,10 @@
 //! Removes models from the cache, and nothing outside it.
 
-use super::Removed;
 use super::cache::{Cached, Repo, Snapshot};
 use super::choose::{self, is_beside, is_gguf};
 use super::download;
 use super::name::{Name, Pick};
+use super::outcome::Removed;
 use super::settings::Settings;
 use anyhow::{Context, Result, anyhow};
 use std::collections::BTreeSet;

@@ -1,5 +1,6 @@
 //! `--resume -o DIR` without other flags: the flags of the run are kept in its folder.
 
+use crate::exit::usage;
 use anyhow::{Context, Result, anyhow};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
@@ -42,7 +43,13 @@ pub fn with_kept(words: Vec<OsString>, cli: &Command) -> Result<Vec<OsString>> {
     };
     let Ok(now) = lenient().try_get_matches_from(&words[at + 1..]) else { return Ok(words) };
     let Some(output) = now.get_one::<PathBuf>("output") else { return Ok(words) };
-    let Some(kept) = read(output)? else { return Ok(words) };
+    let Some(kept) = read(output)? else {
+        let has_data = now.try_contains_id("data").unwrap_or(false);
+        let lacks = || {
+            usage(format!("{}: no run with its flags is there ({FILE}); give all flags of the run", output.display()))
+        };
+        return if has_data { Ok(words) } else { Err(lacks()) };
+    };
     let Ok(before) = lenient().try_get_matches_from(&kept.words) else { return Ok(words) };
     let mut all = words[..=at].to_vec();
     let moved = std::env::current_dir().is_ok_and(|here| here != kept.folder);
