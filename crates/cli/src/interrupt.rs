@@ -129,6 +129,16 @@ impl Guard {
         let state = state();
         state.raised.is_some() || state.ending.is_some()
     }
+
+    /// Ends the guard and returns [`raised`](Self::raised). No signal comes between the two: a later
+    /// signal ends the program.
+    pub fn end(self) -> bool {
+        let mut state = state();
+        state.flag = None;
+        let raised = state.raised.is_some() || state.ending.is_some();
+        drop(state);
+        raised
+    }
 }
 
 impl Drop for Guard {

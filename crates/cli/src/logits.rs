@@ -2,11 +2,12 @@
 
 use crate::args::{Kv, Place, Source};
 use crate::exit::{Interrupted, usage};
+use crate::interrupt::{self, Guard};
 use crate::lora::Adapters;
+use crate::npy;
 use crate::open;
 use crate::output;
 use crate::progress::Bar;
-use crate::{interrupt, npy};
 use anyhow::Result;
 use clap::ValueHint;
 use gguf::atomic_write;
@@ -67,9 +68,11 @@ pub fn run(args: &Args) -> Result<()> {
     let loaded = args.source.load(file, &args.place.device, &options, &args.adapters, false)?;
     let mut session = args.source.named(loaded.session(options))?;
     args.source.named(session.feed(&tokens))?;
+    // The guard comes before the temporary file: a signal never leaves the file behind.
+    let guard = interrupt::stops(session.cancel_flag());
     // `atomic_write` returns errors of the writer; `failed` holds an error of the model.
     let mut failed = Ok(());
-    let mut write = |out: &mut dyn Write| rows(&mut session, tokens.len(), out, &mut failed);
+    let mut write = |out: &mut dyn Write| rows(&mut session, &guard, tokens.len(), out, &mut failed);
     let written = if to_stdout {
         write(&mut io::stdout().lock()).map_err(anyhow::Error::from)
     } else {
@@ -83,9 +86,14 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// Evaluates the tokens and writes their logits row by row.
-fn rows(session: &mut Session, count: usize, out: &mut dyn Write, failed: &mut Result<(), Error>) -> io::Result<()> {
+fn rows(
+    session: &mut Session,
+    guard: &Guard,
+    count: usize,
+    out: &mut dyn Write,
+    failed: &mut Result<(), Error>,
+) -> io::Result<()> {
     let vocabulary = session.model().summary().vocabulary as usize;
-    let guard = interrupt::stops(session.cancel_flag());
     let cancel = session.cancel_flag();
     let bar = Bar::count("evaluating tokens");
     npy::header(out, count, vocabulary)?;

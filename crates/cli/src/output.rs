@@ -34,7 +34,7 @@ fn try_out(path: &Path) -> Result<()> {
         Err(io::ErrorKind::Interrupted.into())
     });
     match tried {
-        _ if guard.raised() => Err(Interrupted.into()),
+        _ if guard.end() => Err(Interrupted.into()),
         Err(error) if !made => Err(error.into()),
         _ => Ok(()),
     }
