@@ -1,0 +1,277 @@
+/** The public types of the package: what a page gives and gets. */
+
+/** Where the bytes of a model come from. Several URLs or files are the parts of one split model. */
+export type Source =
+  | string
+  | URL
+  | File
+  | Blob
+  | FileSystemFileHandle
+  | ArrayBuffer
+  | Uint8Array
+  | readonly (string | URL)[]
+  | readonly (File | Blob | FileSystemFileHandle)[];
+
+/** The executor: a GPU through WebGPU, or the CPU. `auto` takes a GPU that is not emulated, else the CPU. */
+export type DeviceChoice = 'auto' | 'gpu' | 'cpu';
+
+/** How far some work is. `total` is 0 while it is not known. */
+export interface Progress {
+  /** `download` and `load` count bytes, `compile` counts kernels, `prompt` tokens, `step` rows. */
+  readonly phase: 'download' | 'load' | 'compile' | 'prompt' | 'step';
+  readonly done: number;
+  readonly total: number;
+}
+
+export interface LoadOptions {
+  /** Default `auto`. */
+  readonly device?: DeviceChoice;
+  /** `opfs` keeps a downloaded file in the browser's private file system. Default: `opfs` for URLs. */
+  readonly cache?: 'opfs' | 'none';
+  /** SHA-256 of the file, 64 hexadecimal digits. A file with another digest is refused and not kept. */
+  readonly sha256?: string;
+  readonly limits?: Limits;
+  readonly onProgress?: (progress: Progress) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface Limits {
+  /** Largest number of bytes of the file. */
+  readonly fileBytes?: number;
+  /** Bytes that weights, cache and intermediates may take together. */
+  readonly memoryBytes?: number;
+}
+
+export interface ModelInfo {
+  /** The name in the file (`general.name`), or the name of the source. */
+  readonly name: string;
+  readonly architecture: string;
+  readonly executor: 'gpu' | 'cpu';
+  /** The name of the adapter of the GPU; the processor's architecture on the CPU. */
+  readonly adapter: string;
+  /** Whether the GPU is emulated on the CPU. */
+  readonly fallback: boolean;
+  /** SHA-256 over what the model computes with, hexadecimal. Snapshots and checkpoints compare it. */
+  readonly digest: string;
+  readonly contextLength: number;
+  readonly layers: number;
+  readonly vocabulary: number;
+  readonly parameters: number;
+  /** The type that most of the weights have, for example `Q8_0`. */
+  readonly type: string;
+  readonly fileBytes: number;
+  readonly template: { readonly present: boolean; readonly tools: boolean; readonly thinking: boolean };
+  /** Assumptions that were made to load the file, each a sentence. */
+  readonly notes: readonly string[];
+}
+
+export type KvType = 'f16' | 'f32' | 'q8_0';
+
+export interface SessionOptions {
+  /** Tokens of the context. Default 8192, or the model's own length if that is less. */
+  readonly context?: number;
+  /** Type of the KV cache. Default `f16`. */
+  readonly kv?: KvType;
+  readonly adapters?: readonly AppliedAdapter[];
+  /** Tokens at the start that stay when a full context is shifted. Without it a full context ends the answer. */
+  readonly shift?: number;
+}
+
+/** Bytes of memory. */
+export interface Needs {
+  readonly weights: number;
+  readonly kv: number;
+  readonly intermediates: number;
+  readonly total: number;
+  /** What is free, if the browser tells. */
+  readonly available?: number;
+}
+
+export interface Message {
+  readonly role: 'system' | 'user' | 'assistant' | 'tool' | (string & {});
+  readonly content?: string | null;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly unknown[];
+  readonly [key: string]: unknown;
+}
+
+export interface Sampling {
+  /** 0 is greedy. Default 0.8. */
+  readonly temperature?: number;
+  readonly topK?: number;
+  readonly topP?: number;
+  readonly minP?: number;
+  readonly repetitionPenalty?: number;
+  readonly frequencyPenalty?: number;
+  readonly presencePenalty?: number;
+  readonly lastN?: number;
+  readonly seed?: number;
+}
+
+export interface AnswerOptions {
+  readonly sampling?: Sampling;
+  /** Texts that end the answer and are not shown. */
+  readonly stops?: readonly string[];
+  readonly maxTokens?: number;
+  /** Tools as OpenAI's interface has them: `{ type: 'function', function: { name, description, parameters } }`. */
+  readonly tools?: readonly unknown[];
+  readonly thinking?: boolean;
+  readonly onProgress?: (progress: Progress) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** One token of an answer. */
+export interface Token {
+  readonly id: number;
+  /** Text of the answer to show now; empty while a character or a possible stop is incomplete. */
+  readonly text: string;
+  /** Text of the thinking to show now. */
+  readonly thinking: string;
+  /** Natural logarithm of the token's probability. */
+  readonly logProb: number;
+}
+
+export interface ToolCall {
+  readonly name: string;
+  readonly arguments: unknown;
+}
+
+/** The end of an answer. */
+export interface Finish {
+  readonly reason: 'end' | 'stop' | 'length' | 'context' | 'cancelled';
+  readonly content: string;
+  readonly thinking: string;
+  readonly toolCalls: readonly ToolCall[];
+  /** The message to append to the conversation. */
+  readonly message: Message;
+  readonly promptTokens: number;
+  /** Tokens of the prompt that were evaluated now; the rest was in the cache. */
+  readonly evaluatedTokens: number;
+  readonly tokens: number;
+  readonly promptSeconds: number;
+  readonly seconds: number;
+}
+
+export interface AdapterInfo {
+  readonly rank: number;
+  readonly scale: number;
+  readonly notes: readonly string[];
+}
+
+export interface TrainOptions {
+  /** JSON Lines with the keys of `weft train` (`prompt`/`completion`, `messages`, `text`, `ids`, ..). */
+  readonly data: string | Uint8Array | Blob;
+  /** Lines whose loss is measured and not learnt. */
+  readonly validation?: string | Uint8Array | Blob;
+  readonly method?: {
+    /** Default 16. */
+    readonly rank?: number;
+    /** Default: twice the rank. */
+    readonly alpha?: number;
+    /** `all`, `attn`, `ffn`, or names of tensors. Default `all`. */
+    readonly targets?: string | readonly string[];
+    readonly dropout?: number;
+    readonly rslora?: boolean;
+  };
+  /** Examples of a step. Default 8. */
+  readonly batch?: number;
+  /** Rows (tokens) that are computed at once. */
+  readonly rows?: number;
+  /** Longest example in tokens. */
+  readonly length?: number;
+  readonly rate?: number;
+  readonly schedule?: 'constant' | 'linear' | 'cosine';
+  readonly warmup?: number;
+  /** Steps of the whole run, which the schedule ends at. */
+  readonly steps?: number;
+  readonly decay?: number;
+  /** Default true. */
+  readonly shuffle?: boolean;
+  readonly seed?: number;
+  /** Which tokens are learnt. Default `answers`. */
+  readonly learn?: 'answers' | 'last' | 'all';
+}
+
+export interface TrainFacts {
+  readonly examples: number;
+  readonly documents: number;
+  readonly tokens: number;
+  readonly learntTokens: number;
+  readonly stepsPerEpoch: number;
+  readonly parameters: number;
+  /** The options in force, with every default. */
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+export interface TrainMemory {
+  readonly weights: number;
+  readonly parameters: number;
+  readonly optimizer: number;
+  readonly intermediates: number;
+  readonly total: number;
+}
+
+export interface StepResult {
+  readonly number: number;
+  readonly loss: number;
+  readonly norm: number;
+  readonly rate: number;
+  /** Number of tokens that were learnt. */
+  readonly targets: number;
+  readonly seconds: number;
+  /** True if the loss or the norm was not finite: the weights stay as they were. */
+  readonly skipped: boolean;
+}
+
+/** One part of an example as the model reads it. */
+export interface Piece {
+  readonly text: string;
+  readonly learnt: boolean;
+}
+
+/** A file in memory. */
+export interface NamedBytes {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+
+export interface MemoryUse {
+  /** Bytes of WebAssembly memory, which never shrinks. */
+  readonly wasm: number;
+  /** Bytes of live buffers on the GPU. */
+  readonly gpu: number;
+  readonly buffers: number;
+}
+
+export interface DeviceInfo {
+  readonly name: string;
+  readonly kind: 'gpu' | 'cpu';
+  readonly fallback: boolean;
+  readonly f16: boolean;
+  readonly maxBufferBytes: number;
+}
+
+/** A file of the cache. */
+export interface CachedFile {
+  /** The identity of the file: its URL. */
+  readonly url: string;
+  readonly bytes: number;
+  /** Bytes that are there; less than `bytes` for a download that was interrupted. */
+  readonly present: number;
+  readonly whole: boolean;
+  readonly sha256?: string;
+  /** Milliseconds since 1970. */
+  readonly used: number;
+}
+
+export interface Storage {
+  readonly used: number;
+  readonly quota: number;
+  readonly persistent: boolean;
+}
+
+/** An adapter with its scale; the handle comes from `Model.adapter`. */
+export interface AppliedAdapter {
+  readonly adapter: { readonly info: AdapterInfo };
+  readonly scale?: number;
+}
