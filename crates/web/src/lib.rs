@@ -1,0 +1,1 @@
+//! The engine in a browser: chat and training from JavaScript, by WebAssembly.
