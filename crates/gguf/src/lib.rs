@@ -75,6 +75,8 @@ mod atomic;
 
 mod progress;
 
+mod host;
+
 #[doc(hidden)]
 pub mod fuzz;
 
@@ -85,12 +87,13 @@ pub use convert::FromValue;
 pub use error::{Error, NameProblem, Result};
 pub use fields::Field;
 pub use gguf::{Gguf, OpenOptions};
+pub use host::{BoxReport, MaybeSend, MaybeSync, PartReport, Report};
 pub use meta_value::MetaValue;
 pub use progress::Progress;
 pub use quants::{dequantize, quantize};
 #[cfg(feature = "mmap")]
 pub use source::MapSource;
-pub use source::{FileSource, JoinedSource, Source};
+pub use source::{AsyncSource, FileSource, JoinedSource, Remote, Source, SparseSource};
 pub use tensor::{TensorInfo, shape_text};
 pub use types::GgmlType;
 pub use value::{Value, ValueType};

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use gguf::quants::WRITTEN;
-use gguf::{GgmlType, Gguf, GgufBuilder, Progress, TensorInfo, quantize};
+use gguf::{GgmlType, Gguf, GgufBuilder, Progress, Report, TensorInfo, quantize};
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ pub struct Writing<'a> {
     /// Stops the writing. Nothing of the file is left then.
     pub cancel: Option<&'a AtomicBool>,
     /// Gets the bytes of the tensors that are written.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    pub progress: Option<Report<'a>>,
 }
 
 /// Fills whole rows of a tensor, from this row on, with values.

@@ -4,18 +4,23 @@ mod file;
 mod joined;
 #[cfg(feature = "mmap")]
 mod map;
+mod remote;
+mod sparse;
 
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
+use crate::{MaybeSend, MaybeSync};
 pub use file::FileSource;
 pub use joined::JoinedSource;
 #[cfg(feature = "mmap")]
 pub use map::MapSource;
+pub use remote::{AsyncSource, Remote};
+pub use sparse::SparseSource;
 
 /// Random access to the bytes of a file of known length.
-pub trait Source: Send + Sync {
+pub trait Source: MaybeSend + MaybeSync {
     /// Length of the whole file.
     fn len_bytes(&self) -> u64;
 

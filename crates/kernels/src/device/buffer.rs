@@ -12,13 +12,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer(Arc<Owned>);
 
-/// A buffer, and the bytes of all buffers of its device.
+/// A buffer, and the sums over all buffers of its device.
 #[derive(Debug)]
-struct Owned(wgpu::Buffer, Arc<AtomicU64>);
+struct Owned(wgpu::Buffer, Arc<Live>);
+
+/// The buffers that exist on a device.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    bytes: AtomicU64,
+    count: AtomicU64,
+}
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        self.1.fetch_sub(self.0.size(), Ordering::Relaxed);
+        self.1.bytes.fetch_sub(self.0.size(), Ordering::Relaxed);
+        self.1.count.fetch_sub(1, Ordering::Relaxed);
         self.0.destroy();
     }
 }
@@ -88,9 +96,10 @@ impl Device {
         let descriptor = wgpu::BufferDescriptor { label: Some(what), size: bytes, usage, mapped_at_creation };
         let (buffer, [refused]) = {
             let scopes = self.scopes([wgpu::ErrorFilter::OutOfMemory]);
-            self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.0.live.bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.0.live.count.fetch_add(1, Ordering::Relaxed);
             (
-                Buffer(Arc::new(Owned(self.0.device.create_buffer(&descriptor), Arc::clone(&self.0.bytes)))),
+                Buffer(Arc::new(Owned(self.0.device.create_buffer(&descriptor), Arc::clone(&self.0.live)))),
                 caught(scopes),
             )
         };
@@ -103,7 +112,13 @@ impl Device {
     /// Bytes of all buffers that exist on the device.
     #[must_use]
     pub fn buffer_bytes(&self) -> u64 {
-        self.0.bytes.load(Ordering::Relaxed)
+        self.0.live.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Number of buffers that exist on the device.
+    #[must_use]
+    pub fn buffer_count(&self) -> u64 {
+        self.0.live.count.load(Ordering::Relaxed)
     }
 
     /// Begins an error scope for each filter. [`caught`] ends them.

@@ -110,8 +110,8 @@ pub(crate) struct Inner {
     pub submitted: Arc<AtomicU64>,
     /// Reads that are neither waited for nor dropped.
     pub running: Arc<AtomicU64>,
-    /// Bytes of all buffers that exist.
-    pub bytes: Arc<AtomicU64>,
+    /// The buffers that exist.
+    pub live: Arc<buffer::Live>,
     /// Gives the WGSL text that replaces the source of a shader (for tests).
     pub source: Option<Sources>,
 }
@@ -303,7 +303,7 @@ impl Device {
             created,
             submitted: Arc::default(),
             running: Arc::default(),
-            bytes: Arc::default(),
+            live: Arc::default(),
             source,
         };
         Self(Arc::new(inner))
@@ -361,7 +361,7 @@ impl Device {
             created,
             submitted,
             running,
-            bytes,
+            live,
             ..
         } = &*self.0;
         Self(Arc::new(Inner {
@@ -381,7 +381,7 @@ impl Device {
             created: Arc::clone(created),
             submitted: Arc::clone(submitted),
             running: Arc::clone(running),
-            bytes: Arc::clone(bytes),
+            live: Arc::clone(live),
             source,
         }))
     }

@@ -145,7 +145,7 @@ pub(super) struct OnHost<'a> {
 impl Store for OnHost<'_> {
     fn vector(&self, weight: Weight) -> &[f32] {
         match weight.place {
-            Place::Loaded(n) => self.weights.vector_of(n),
+            Place::Loaded(n) => self.weights.values_of(n),
             Place::State(s) => self.states.host_words(s),
         }
     }

@@ -9,11 +9,13 @@ pub mod gpu;
 mod inputs;
 #[cfg(feature = "interop")]
 mod interop;
+mod listed;
 mod pending;
 mod plan;
 pub mod profile;
 mod quantized;
 pub(crate) mod readback;
+mod receive;
 mod room;
 pub mod states;
 mod upload;

@@ -93,14 +93,14 @@ struct Piece<'a> {
 unsafe impl Send for Piece<'_> {}
 
 /// The rows of a tensor, with their layout in the file and on the device.
-struct Rows<'a> {
+pub(super) struct Rows<'a> {
     source: &'a TensorBytes,
     format: &'static Format,
     cols: u32,
     /// Bytes of a row in the file.
-    from: usize,
+    pub(super) from: usize,
     /// Bytes of a row on the device.
-    to: usize,
+    pub(super) to: usize,
 }
 
 /// A new buffer with the table of the format, followed by these rows of a matrix.
@@ -125,26 +125,12 @@ async fn upload_in(
     flight: &mut Flight,
 ) -> Result<Buffer, Error> {
     let count = rows.len();
-    let bytes = all.format.buffer_words(count as u32, all.cols) * 4;
-    if bytes > device.caps().max_binding_bytes {
-        return Err(Error::BindingTooLarge {
-            what: format!("one row of {name}"),
-            bytes,
-            limit: device.caps().max_binding_bytes,
-        });
-    }
-    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
-    let buffer = device.buffer(name, bytes, usage).await?;
-    let queue = &device.0.queue;
-    let table = bytemuck::cast_slice::<u32, u8>(all.format.table());
-    if !table.is_empty() {
-        queue.write_buffer(&buffer, 0, table);
-    }
+    let (buffer, table) = target(device, name, all, count as u32).await?;
     let per_chunk = (sizes.chunk / all.to.max(1)).max(1);
     for start in (0..count).step_by(per_chunk) {
         let n = per_chunk.min(count - start);
         let Some(bytes) = NonZeroU64::new(n as u64 * all.to as u64) else { break };
-        let offset = table.len() as u64 + start as u64 * all.to as u64;
+        let offset = table + start as u64 * all.to as u64;
         let staging = flight.take(device, bytes.get(), sizes.in_flight).await?;
         let lost = |e: wgpu::MapRangeError| device.failure(e.to_string(), &format!("the upload of {name}"));
         {
@@ -157,8 +143,28 @@ async fn upload_in(
     Ok(buffer)
 }
 
+/// A new buffer for so many rows of a matrix, with the table of the format at its start. Also
+/// returns the bytes of the table.
+pub(super) async fn target(device: &Device, name: &str, all: &Rows<'_>, count: u32) -> Result<(Buffer, u64), Error> {
+    let bytes = all.format.buffer_words(count, all.cols) * 4;
+    if bytes > device.caps().max_binding_bytes {
+        return Err(Error::BindingTooLarge {
+            what: format!("one row of {name}"),
+            bytes,
+            limit: device.caps().max_binding_bytes,
+        });
+    }
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+    let buffer = device.buffer(name, bytes, usage).await?;
+    let table = bytemuck::cast_slice::<u32, u8>(all.format.table());
+    if !table.is_empty() {
+        device.0.queue.write_buffer(&buffer, 0, table);
+    }
+    Ok((buffer, table.len() as u64))
+}
+
 impl<'a> Rows<'a> {
-    fn new(format: &'static Format, cols: u32, source: &'a TensorBytes) -> Self {
+    pub(super) fn new(format: &'static Format, cols: u32, source: &'a TensorBytes) -> Self {
         let from = format.ty.row_bytes(cols as usize).unwrap_or(0);
         Self { source, format, cols, from, to: format.row_words(cols) as usize * 4 }
     }
@@ -183,16 +189,21 @@ impl<'a> Rows<'a> {
             let count = into.len() / self.to;
             read.resize(count * self.from, 0);
             self.source.read(row as u64 * self.from as u64, read)?;
-            if self.format.keeps_rows(self.cols) {
-                into.copy_from_slice(read);
-                return Ok(());
-            }
-            relaid.resize(into.len(), 0);
-            let rows = read.chunks_exact(self.from).zip(relaid.chunks_exact_mut(self.to));
-            rows.for_each(|(src, dst)| self.format.relay_row(self.cols, src, dst));
-            into.copy_from_slice(relaid);
+            into.copy_from_slice(self.relaid(read, relaid));
             Ok(())
         })
+    }
+
+    /// Whole rows as they lie on the device: the rows of the file, or these rows relaid in a scratch
+    /// buffer.
+    pub(super) fn relaid<'b>(&self, read: &'b [u8], scratch: &'b mut Vec<u8>) -> &'b [u8] {
+        if self.format.keeps_rows(self.cols) {
+            return read;
+        }
+        scratch.resize(read.len() / self.from * self.to, 0);
+        let rows = read.chunks_exact(self.from).zip(scratch.chunks_exact_mut(self.to));
+        rows.for_each(|(src, dst)| self.format.relay_row(self.cols, src, dst));
+        scratch
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a run is watched, and its results.
 
 use crate::graph::record::Phase;
-use gguf::Progress;
+use gguf::PartReport;
 use std::sync::atomic::AtomicBool;
 
 /// How far a run is.
@@ -19,7 +19,7 @@ pub struct Watch<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// Called at the start and after each submit, with the layers of the phase; where each
     /// operation is compared by itself, with operations.
-    pub progress: Option<&'a (dyn Fn(Phase, Progress) + Sync)>,
+    pub progress: Option<PartReport<'a, Phase>>,
 }
 
 /// The results of a run: the words of every output and requested tap, in order.

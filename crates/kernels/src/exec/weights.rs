@@ -5,13 +5,14 @@ use crate::device::Device;
 use crate::device::buffer::Buffer;
 use crate::device::executor::Executor;
 use crate::error::Error;
+use crate::exec::listed::{HostTensor, Listed, converted, row_bytes, source_bytes};
 use crate::exec::quantized::Quantized;
 use crate::exec::upload::{Flight, upload};
 use crate::graph::tensor::{Place, Weight};
 use crate::kernel::format;
 use crate::kernel::split::parts;
 use crate::platform::try_each;
-use gguf::{GgmlType, Gguf, Progress, Source};
+use gguf::{GgmlType, Gguf, Progress, Report, Source};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ impl TensorBytes {
     }
 
     /// The first `size` bytes, read in parallel if there are threads.
-    fn read_all(&self, size: u64) -> Result<Vec<u8>, Error> {
+    pub(super) fn read_all(&self, size: u64) -> Result<Vec<u8>, Error> {
         let refused = || Error::OutOfMemory { what: "a weight".to_string(), bytes: size };
         let len = usize::try_from(size).map_err(|_| refused())?;
         let mut all = vec![];
@@ -66,8 +67,18 @@ impl TensorBytes {
         Ok(all)
     }
 
+    /// The offset of the first byte in the whole file, if it is a tensor of an open file in its own
+    /// type.
+    pub(super) fn offset(&self) -> Option<u64> {
+        match self {
+            Self::File(file, n) => Some(file.tensors()[*n].offset),
+            Self::Part(file, n, part) => Some(file.tensors()[*n].offset.saturating_add(part.start)),
+            Self::Owned(_) | Self::At(..) | Self::Quantized(_) => None,
+        }
+    }
+
     /// The bytes, if they are in memory already.
-    fn bytes(&self) -> Option<&[u8]> {
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Owned(bytes) => Some(bytes),
             Self::File(file, n) => file.tensor_bytes(&file.tensors()[*n]),
@@ -80,14 +91,17 @@ impl TensorBytes {
     }
 }
 
-/// Bytes of a tensor in its source, which has its rows one after the other.
-fn source_bytes(weight: Weight) -> u64 {
-    let row = weight.ty.row_bytes(weight.cols as usize).unwrap_or(0) as u64;
-    row.saturating_mul(u64::from(weight.rows))
+/// A buffer with the values of a vector.
+pub(super) async fn vector_buffer(device: &Device, name: &str, values: &[f32]) -> Result<Buffer, Error> {
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
+    let bytes = bytemuck::cast_slice(values);
+    let buffer = device.buffer(name, bytes.len() as u64, usage).await?;
+    device.0.queue.write_buffer(&buffer, 0, bytes);
+    Ok(buffer)
 }
 
 /// The buffers of one tensor: several if one binding cannot hold it.
-async fn upload_all(
+pub(super) async fn upload_all(
     device: &Device,
     name: &str,
     weight: Weight,
@@ -96,11 +110,10 @@ async fn upload_all(
 ) -> Result<Vec<Buffer>, Error> {
     let Weight { ty, rows, cols, .. } = weight;
     match tensor {
-        Listed::Vector(values) => {
-            let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
-            let buffer = device.buffer(name, 4 * u64::from(cols), usage).await?;
-            device.0.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&values));
-            Ok(vec![buffer])
+        Listed::Vector(values) => Ok(vec![vector_buffer(device, name, &values).await?]),
+        Listed::Converted(ty, source) => {
+            let values = converted(ty, cols, &source.read_all(row_bytes(ty, cols))?)?;
+            Ok(vec![vector_buffer(device, name, &values).await?])
         }
         Listed::Matrix(source) => {
             let format = format::format(ty).ok_or_else(|| Error::Format { tensor: name.to_string(), ty: ty.name() })?;
@@ -114,23 +127,7 @@ async fn upload_all(
 }
 
 #[derive(Clone)]
-pub(crate) enum HostTensor {
-    Vector(Arc<[f32]>),
-    /// Bytes that were in memory before.
-    Matrix(TensorBytes),
-    /// Bytes that were read from a file.
-    Read(Arc<Vec<u8>>),
-}
-
-/// A tensor that is not loaded yet.
-#[derive(Clone)]
-enum Listed {
-    Vector(Arc<[f32]>),
-    Matrix(TensorBytes),
-}
-
-#[derive(Clone)]
-enum Store {
+pub(super) enum Store {
     Gpu(Device, Vec<Vec<Buffer>>),
     Cpu(Vec<HostTensor>),
     /// The tensors to load, and the executor to load them onto.
@@ -145,9 +142,9 @@ enum Store {
 /// plan can be made of a listed set, but only a loaded set can be run.
 #[derive(Clone)]
 pub struct Weights {
-    list: Vec<(String, Weight)>,
-    store: Store,
-    bytes: u64,
+    pub(super) list: Vec<(String, Weight)>,
+    pub(super) store: Store,
+    pub(super) bytes: u64,
 }
 
 impl Weights {
@@ -163,10 +160,10 @@ impl Weights {
     /// # Errors
     /// Errors of the allocation and of reading a source; [`Error::Quantize`]. Nothing stays
     /// allocated after an error.
-    pub async fn load_async(self, progress: &(dyn Fn(Progress) + Sync)) -> Result<Self, Error> {
+    pub async fn load_async(self, progress: Report<'_>) -> Result<Self, Error> {
         let Self { list, store, bytes } = self;
         let Store::Listed(executor, listed) = store else { return Ok(Self { list, store, bytes }) };
-        let sizes: Vec<u64> = list.iter().map(|(_, w)| source_bytes(*w)).collect();
+        let sizes: Vec<u64> = listed.iter().zip(&list).map(|(tensor, (_, w))| tensor.source_bytes(*w)).collect();
         let (total, mut done) = (sizes.iter().sum(), 0);
         let (store, bytes) = match executor {
             Executor::Gpu(device) => {
@@ -181,12 +178,8 @@ impl Weights {
             }
             Executor::Cpu => {
                 let mut tensors = vec![];
-                for ((_, tensor), size) in list.iter().zip(listed).zip(sizes) {
-                    tensors.push(match tensor {
-                        Listed::Vector(values) => HostTensor::Vector(values),
-                        Listed::Matrix(source) if source.bytes().is_some() => HostTensor::Matrix(source),
-                        Listed::Matrix(source) => HostTensor::Read(Arc::new(source.read_all(size)?)),
-                    });
+                for (((_, weight), tensor), size) in list.iter().zip(listed).zip(sizes) {
+                    tensors.push(tensor.on_host(*weight)?);
                     done += size;
                     progress(Progress { done, total });
                 }
@@ -247,6 +240,21 @@ impl Weights {
         self.add(name, GgmlType::F32, 1, cols, Listed::Vector(values.into()))
     }
 
+    /// Lists a vector that becomes f32 when it is loaded.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for a type that kernels do not read.
+    ///
+    /// # Panics
+    /// If the set is loaded already.
+    pub fn vector_of(&mut self, name: &str, ty: GgmlType, cols: u32, source: &TensorBytes) -> Result<Weight, Error> {
+        if format::format(ty).is_none() {
+            return Err(Error::Format { tensor: name.to_string(), ty: ty.name() });
+        }
+        self.bytes += 4 * u64::from(cols);
+        Ok(self.add(name, GgmlType::F32, 1, cols, Listed::Converted(ty, source.clone())))
+    }
+
     /// Appends the tensors of another set without copying them. Returns a function that maps a
     /// handle of the other set to a handle of this set.
     ///
@@ -303,7 +311,7 @@ impl Weights {
     }
 
     /// The n-th weight, which must be a vector.
-    pub(crate) fn vector_of(&self, n: u32) -> &[f32] {
+    pub(crate) fn values_of(&self, n: u32) -> &[f32] {
         match &self.store {
             Store::Cpu(tensors) => match &tensors[n as usize] {
                 HostTensor::Vector(values) => values,

@@ -3,12 +3,13 @@
 use crate::graph::input::is_deep;
 use crate::graph::tensor::{Counts, Element, Lead, State, StateKind, Tensor, Weight};
 use crate::platform::{in_parallel, threads};
-use gguf::GgmlType;
+use gguf::{GgmlType, MaybeSend, MaybeSync};
+
 use half::f16;
 use std::collections::HashMap;
 
 /// The weights and states that oracles read, independent of where they are kept.
-pub trait Store: Send + Sync {
+pub trait Store: MaybeSend + MaybeSync {
     /// A vector weight.
     fn vector(&self, weight: Weight) -> &[f32];
     /// A matrix weight.

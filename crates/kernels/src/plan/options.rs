@@ -119,6 +119,7 @@ impl PlanOptions {
 }
 
 /// Plans of this crate's own.
+#[allow(dead_code, reason = "a browser has no functions that block, which make such plans")]
 impl PlanOptions {
     /// F32 activations, and no kernel compiled for its params.
     pub(crate) fn plain() -> Self {

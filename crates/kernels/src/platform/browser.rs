@@ -9,7 +9,7 @@ pub(crate) fn threads() -> usize {
 }
 
 /// Calls `f` with the number and the contents of every chunk.
-pub(crate) fn in_parallel(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
+pub(crate) fn in_parallel(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32])) {
     data.chunks_mut(chunk.max(1)).enumerate().for_each(|(n, part)| f(n, part));
 }
 

@@ -5,11 +5,11 @@ use crate::answer::AnswerText;
 pub use crate::answer::Finish;
 use crate::chat::{Message, RenderOptions};
 use crate::error::Error;
-use crate::load::Report;
 pub use crate::options::GenerateOptions;
 use crate::recording::{Head, drawn};
 use crate::session::Session;
 use crate::tokenizer::Special;
+use gguf::{BoxReport, MaybeSend, MaybeSync, Report};
 use kernels::{Pending, Progress};
 use std::collections::VecDeque;
 use std::slice::from_mut;
@@ -40,7 +40,7 @@ pub struct Generate<'a> {
     fresh: bool,
     text: AnswerText,
     finish: Option<Finish>,
-    progress: Option<Box<dyn Fn(Progress) + Send + Sync + 'a>>,
+    progress: Option<BoxReport<'a>>,
 }
 
 impl Session {
@@ -133,7 +133,7 @@ impl<'a> Generate<'a> {
 
     /// Calls `report` with the number of tokens while the prompt is evaluated.
     #[must_use]
-    pub fn with_progress(mut self, report: impl Fn(Progress) + Send + Sync + 'a) -> Self {
+    pub fn with_progress(mut self, report: impl Fn(Progress) + MaybeSend + MaybeSync + 'a) -> Self {
         self.progress = Some(Box::new(report));
         self
     }

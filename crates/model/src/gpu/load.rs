@@ -2,12 +2,9 @@
 
 use crate::base::Base;
 use crate::error::Error;
-use gguf::{GgmlType, Gguf, Progress, TensorInfo};
+use gguf::{GgmlType, Gguf, TensorInfo};
 use kernels::{TensorBytes, Weight, Weights};
 use std::sync::Arc;
-
-/// A function that gets how far some work is.
-pub type Report<'a> = &'a (dyn Fn(Progress) + Sync);
 
 /// Checks tensors and lists them in [`Weights`], which load them later.
 pub(crate) struct Loader<'a> {
@@ -81,8 +78,9 @@ impl Loader<'_> {
 
     /// Lists a vector [cols] and converts it to f32. Its type must be a type that weights may have.
     pub fn vector(&mut self, name: &str, cols: u32) -> Result<Weight, Error> {
-        let values = self.values(name, cols)?;
-        Ok(self.weights.vector(name, values))
+        let (at, tensor) = self.checked(name, &[u64::from(cols)])?;
+        let ty = tensor.ty()?;
+        Ok(self.weights.vector_of(name, ty, cols, &TensorBytes::File(Arc::clone(self.file), at))?)
     }
 
     /// Reads the values of a vector [cols] for use on the host.

@@ -7,7 +7,7 @@ use crate::chat::ChatTemplate;
 use crate::chunk;
 use crate::error::Error;
 use crate::file::ModelFile;
-use crate::load::{Loader, Report};
+use crate::load::Loader;
 use crate::memory::available;
 use crate::meta::Meta;
 use crate::needs::Needs;
@@ -16,7 +16,7 @@ use crate::options::SessionOptions;
 use crate::plans::sampling_keys;
 use crate::recording::{record, recording};
 use crate::tokenizer::Tokenizer;
-use gguf::Gguf;
+use gguf::{AsyncSource, Gguf, Report};
 use kernels::{Counts, Executor, Preparing, Recorder, StateKind, Tensor, Weights};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -79,16 +79,33 @@ impl ModelFile {
     /// As [`ModelFile::check`]; [`Error::TooLarge`] if the weights alone do not fit; errors of the
     /// allocation and of reading the file. Nothing stays allocated after an error.
     pub async fn on_async(self, executor: impl Into<Executor>, progress: Report<'_>) -> Result<Model, Error> {
-        let executor = executor.into();
-        let checked = self.check(&executor)?;
-        if let Some(available) = available(&executor).filter(|&free| free < checked.adapted.weights.bytes()) {
-            checked.fit_within(&SessionOptions::default(), available)?;
-        }
-        let Checked { architecture, adapted, .. } = checked;
-        let weights = Weights::clone(&adapted.weights).load_async(progress).await?;
+        let checked = self.check(&executor.into())?;
+        checked.fit_weights()?;
+        let weights = Weights::clone(&checked.adapted.weights).load_async(progress).await?;
+        Ok(self.loaded(checked, weights))
+    }
+
+    /// As [`ModelFile::on_async`], where the bytes of the tensors come from `source`, in the order
+    /// of the file. `checked` is of this file.
+    ///
+    /// # Errors
+    /// As [`ModelFile::on_async`].
+    pub async fn receive(
+        self,
+        checked: Checked,
+        source: &impl AsyncSource,
+        progress: Report<'_>,
+    ) -> Result<Model, Error> {
+        checked.fit_weights()?;
+        let weights = Weights::clone(&checked.adapted.weights).receive(source, progress).await?;
+        Ok(self.loaded(checked, weights))
+    }
+
+    fn loaded(self, checked: Checked, weights: Weights) -> Model {
+        let Checked { architecture, executor, .. } = checked;
         let Self { file, tokenizer, template, notes, base } = self;
         let (weights, digest) = (Arc::new(weights), OnceLock::new());
-        Ok(Model(Arc::new(Loaded { file, tokenizer, template, notes, base, executor, architecture, weights, digest })))
+        Model(Arc::new(Loaded { file, tokenizer, template, notes, base, executor, architecture, weights, digest }))
     }
 }
 
@@ -146,6 +163,14 @@ impl Checked {
     /// A context length that the model does not support; a limit of the device.
     pub fn needs(&self, options: &SessionOptions) -> Result<Needs, Error> {
         Needs::of(&*self.architecture, &self.adapted, &self.executor, &self.settled(options)?)
+    }
+
+    /// An error if the weights alone are more than the executor has free.
+    fn fit_weights(&self) -> Result<(), Error> {
+        match available(&self.executor).filter(|&free| free < self.adapted.weights.bytes()) {
+            Some(available) => self.fit_within(&SessionOptions::default(), available).map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     /// As [`Checked::needs`], and an error if this is more than the options allow, or more than the

@@ -5,7 +5,6 @@ use crate::adapter::{Adapted, Applied};
 use crate::arch;
 use crate::chunk::{self, Division};
 use crate::error::Error;
-use crate::load::Report;
 use crate::memory::available;
 use crate::model::Model;
 use crate::needs::Needs;
@@ -14,6 +13,7 @@ use crate::plans::{capacities, key, rows_with_logits};
 use crate::recording::{Head, PlanKey, recording};
 use crate::sampling::Sampling;
 use crate::sequence::Sequence;
+use gguf::Report;
 use kernels::{
     Agreement, Executor, Mirror, NotFinite, Pending, Plan, Progress, Room, SampleParams, StateKind, States, StepInput,
     Tap, Watch,

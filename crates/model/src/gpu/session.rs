@@ -2,13 +2,13 @@
 
 use crate::adapter::Applied;
 use crate::error::Error;
-use crate::load::Report;
 use crate::model::Model;
 pub use crate::options::{DEFAULT_CONTEXT, SessionOptions};
 use crate::recording::Head;
 use crate::runner::{Prefill, Runner, Span};
 use crate::sampling::Sampling;
 use crate::sequence::Sequence;
+use gguf::Report;
 use kernels::{Agreement, Element, Executor, Mirror, Pending, Plan, Precision, SampleParams, States, Tap, Watch};
 use std::slice::from_mut;
 use std::sync::Arc;

@@ -14,11 +14,13 @@ mod stream;
 pub use error::SnapshotError;
 
 use crate::error::Error;
+use crate::file::ModelFile;
 use crate::model::Model;
 use crate::sequence::{Ring, known};
 use crate::session::Session;
 use header::Header;
 use std::io::{Read, Write};
+use std::ops::Range;
 use stream::Hashed;
 
 const MAGIC: [u8; 8] = *b"weft-kv\n";
@@ -28,6 +30,15 @@ const VERSION: u32 = 2;
 
 /// Upper limit of the header's bytes: enough for two million tokens and a note of many pages.
 const HEADER_BYTES: u32 = 64 << 20;
+
+impl ModelFile {
+    /// The ranges of the tensors that [`Model::digest`] reads, in the order of the file: for a host
+    /// that keeps them while it loads the weights.
+    #[must_use]
+    pub fn digest_ranges(&self) -> Vec<Range<u64>> {
+        digest::ranges(self.file())
+    }
+}
 
 impl Model {
     /// SHA-256 of the file's header, of its tensors' names and shapes, and of samples of their

@@ -160,7 +160,7 @@ impl OfMirror<'_> {
 impl Store for OfMirror<'_> {
     fn vector(&self, weight: Weight) -> &[f32] {
         match weight.place {
-            Place::Loaded(n) => self.weights.vector_of(n),
+            Place::Loaded(n) => self.weights.values_of(n),
             Place::State(s) => bytemuck::cast_slice(self.memory(s).words()),
         }
     }

@@ -1,12 +1,26 @@
 //! A digest that tells model files apart without reading all their data.
 
 use crate::base::Base;
-use crate::samples::sample;
+use crate::samples::{places, sample};
 use gguf::{Error, Gguf};
 use sha2::{Digest, Sha256};
+use std::ops::Range;
 
 /// Bytes of the header that are read at a time.
 const CHUNK_BYTES: u64 = 256 << 10;
+
+/// The ranges of the tensors that [`digest`] reads, in the order of the file.
+pub(super) fn ranges(file: &Gguf) -> Vec<Range<u64>> {
+    let known = file.tensors().iter().filter(|tensor| tensor.ty().is_ok());
+    let mut ranges: Vec<Range<u64>> = known
+        .flat_map(|tensor| {
+            let (offsets, each) = places(tensor.bytes);
+            offsets.map(|offset| tensor.offset + offset..tensor.offset + offset + each)
+        })
+        .collect();
+    ranges.sort_by_key(|range| range.start);
+    ranges
+}
 
 /// SHA-256 of the file's header bytes (of a split file, of its first part), of every tensor's name,
 /// shape, type and size, and of three samples of its data; and of a base that is not as stored.
