@@ -96,7 +96,7 @@ export interface Message {
 }
 
 export interface Sampling {
-  /** 0 is greedy. Default 0.8. */
+  /** 0 is greedy. Default 0.7. */
   readonly temperature?: number;
   readonly topK?: number;
   readonly topP?: number;
@@ -153,8 +153,10 @@ export interface Finish {
 }
 
 export interface AdapterInfo {
-  readonly rank: number;
-  readonly scale: number;
+  /** Number of matrices that the adapter changes. */
+  readonly matrices: number;
+  /** Bytes beside the weights. */
+  readonly bytes: number;
   readonly notes: readonly string[];
 }
 
@@ -247,7 +249,6 @@ export interface DeviceInfo {
   readonly name: string;
   readonly kind: 'gpu' | 'cpu';
   readonly fallback: boolean;
-  readonly f16: boolean;
   readonly maxBufferBytes: number;
 }
 

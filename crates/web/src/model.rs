@@ -1,0 +1,103 @@
+//! A loaded model.
+
+use crate::adapter::Adapter;
+use crate::error::Failure;
+use crate::info::{self, Facts};
+use crate::json;
+use crate::opened::available;
+use crate::options::{self, Limits};
+use crate::reader::JsSource;
+use crate::session::Session;
+use gguf::Remote;
+use kernels::Executor;
+use model::tokenizer::Special;
+use std::rc::Rc;
+use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
+
+/// A model with its weights on an executor.
+#[wasm_bindgen]
+pub struct Model {
+    name: String,
+    pub(crate) model: model::Model,
+    /// The way to the bytes of the file.
+    pub(crate) remote: Rc<Remote<JsSource>>,
+    executor: Executor,
+    limits: Limits,
+}
+
+impl Model {
+    pub fn new(
+        name: String,
+        model: model::Model,
+        remote: Remote<JsSource>,
+        executor: Executor,
+        limits: Limits,
+    ) -> Self {
+        Self { name, model, remote: Rc::new(remote), executor, limits }
+    }
+}
+
+#[wasm_bindgen]
+impl Model {
+    /// `ModelInfo`.
+    pub fn info(&self) -> JsValue {
+        let model = &self.model;
+        let facts = Facts {
+            name: &self.name,
+            file: model.file(),
+            summary: model.summary(),
+            executor: &self.executor,
+            digest: model.digest().ok(),
+            template: model.template(),
+            notes: model.notes(),
+        };
+        json::write(&facts.info())
+    }
+
+    /// `Needs` of a session with these options.
+    pub fn needs(&self, options: &JsValue) -> Result<JsValue, Failure> {
+        let options = json::read::<options::Session>(options, "options")?.options(&self.limits)?;
+        let needs = self.model.to_file().check(&self.executor)?.needs(&options)?;
+        Ok(json::write(&info::needs(&needs, available(&self.limits, &self.executor))))
+    }
+
+    /// A new conversation.
+    pub async fn session(&self, options: JsValue) -> Result<Session, Failure> {
+        let options = json::read::<options::Session>(&options, "options")?.options(&self.limits)?;
+        Ok(Session::new(self.model.session_async(options).await?))
+    }
+
+    /// Loads an adapter: PEFT's two files, or a GGUF file, each `{ name, bytes }`.
+    pub async fn adapter(&self, files: Vec<JsValue>) -> Result<Adapter, Failure> {
+        Adapter::load(&self.model, &files).await
+    }
+
+    /// The ids of a text.
+    pub fn tokenize(&self, text: &str, options: &JsValue) -> Result<Vec<u32>, Failure> {
+        let options: options::Tokenized = json::read(options, "options")?;
+        let special = if options.special { Special::Parse } else { Special::Text };
+        let tokenizer = self.model.tokenizer();
+        let ids = match options.start {
+            true => tokenizer.encode_prompt(text, special),
+            false => tokenizer.encode(text, special),
+        };
+        Ok(ids.map_err(model::Error::from)?)
+    }
+
+    /// The text of ids.
+    pub fn detokenize(&self, ids: &[u32]) -> String {
+        self.model.tokenizer().decode(ids)
+    }
+
+    /// The prompt of a conversation as text.
+    pub fn render(&self, messages: &JsValue, options: &JsValue) -> Result<String, Failure> {
+        let options = json::read::<options::Rendered>(options, "options")?.options();
+        let text = self.model.template().render(&options::messages(messages)?, &options);
+        Ok(text.map_err(model::Error::from)?)
+    }
+
+    /// Whether the device of this model is lost.
+    pub fn lost(&self) -> bool {
+        self.executor.is_lost()
+    }
+}
