@@ -3,22 +3,19 @@
 //! `xtask/browser/compile.mjs` drives the browser: modules in, as JSON on stdin, messages out.
 
 use crate::workspace::root;
-use crate::{compiled, files};
+use crate::{compiled, files, npm};
 use anyhow::{Context as _, ensure};
 use kernels::testing::kernel::compose::Shader;
 use kernels::testing::language;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
-use std::io::{ErrorKind, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// The folder of the driver and of the npm package that it needs.
 const DRIVER: &str = "xtask/browser";
-
-/// The package in [`DRIVER`] that starts browsers and talks to them.
-const PACKAGE: &str = "playwright-core";
 
 /// Names of shaders that are printed below an error.
 const SHOWN: usize = 3;
@@ -83,7 +80,7 @@ fn modules(texts: &[(String, String)], kernel: &str, parts: &[String]) -> Vec<Mo
 }
 
 /// The absolute path of a browser that is named by a path, or by a name that `$PATH` has.
-fn program(browser: &Path) -> anyhow::Result<PathBuf> {
+pub fn program(browser: &Path) -> anyhow::Result<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let named = std::env::split_paths(&folders)
         .filter(|_| browser.components().count() == 1)
@@ -100,10 +97,10 @@ fn program(browser: &Path) -> anyhow::Result<PathBuf> {
 /// The driver's verdict on the modules.
 fn ask(browser: &Path, modules: &[Module]) -> anyhow::Result<Value> {
     let folder = root().join(DRIVER);
-    install(&folder)?;
+    npm::install(&folder)?;
     let mut node = Command::new("node");
     node.arg("compile.mjs").current_dir(&folder).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut driver = node.spawn().map_err(|e| missing(e, "node", "nodejs"))?;
+    let mut driver = node.spawn().map_err(|e| npm::missing(e, "node", "nodejs"))?;
     let sources: Vec<_> = modules.iter().map(|module| &module.source).collect();
     let request = json!({ "browser": browser, "modules": sources }).to_string();
     // A driver that ends early closes its stdin. What it says then on stderr is the error.
@@ -113,36 +110,6 @@ fn ask(browser: &Path, modules: &[Module]) -> anyhow::Result<Value> {
     written.context("giving the shaders to the driver")?;
     serde_json::from_slice(&done.stdout)
         .with_context(|| format!("{DRIVER}/compile.mjs: {}", String::from_utf8_lossy(&done.stdout)))
-}
-
-/// Installs the driver's package, unless the version that the lock file names is there.
-fn install(folder: &Path) -> anyhow::Result<()> {
-    let locked = |file: &str| -> Option<Value> {
-        let lock: Value = serde_json::from_slice(&std::fs::read(folder.join(file)).ok()?).ok()?;
-        lock["packages"].get(format!("node_modules/{PACKAGE}")).cloned()
-    };
-    let wanted = locked("package-lock.json").with_context(|| format!("{DRIVER}/package-lock.json has no {PACKAGE}"))?;
-    if locked("node_modules/.package-lock.json").as_ref() == Some(&wanted) {
-        return Ok(());
-    }
-    eprintln!(
-        "installing {PACKAGE} {} into {DRIVER}/node_modules with `npm ci`",
-        wanted["version"].as_str().unwrap_or_default()
-    );
-    let mut npm = Command::new(if cfg!(windows) { "npm.cmd" } else { "npm" });
-    npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(folder).stdout(Stdio::null());
-    let status = npm.status().map_err(|e| missing(e, "npm", "npm"))?;
-    ensure!(status.success(), "`npm ci` in {DRIVER} failed ({status}); it needs a way to the npm registry once");
-    Ok(())
-}
-
-fn missing(error: std::io::Error, program: &str, package: &str) -> anyhow::Error {
-    match error.kind() {
-        ErrorKind::NotFound => {
-            anyhow::anyhow!("there is no `{program}`, which --browser needs: install the package `{package}`")
-        }
-        _ => anyhow::Error::from(error).context(format!("starting {program}")),
-    }
 }
 
 /// The errors of a verdict, by place and message.

@@ -3,6 +3,7 @@
 
 mod adapters;
 mod args;
+mod browser;
 mod check;
 mod fast;
 mod fixtures;
@@ -11,7 +12,7 @@ mod nodes;
 mod trajectories;
 
 use crate::{lanes, npy};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use args::Activations;
 pub use args::Args;
 use check::{Check, same_best};
@@ -22,7 +23,7 @@ use model::{KvType, Model, ModelFile, Sampling, SessionOptions, Tapped};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The largest allowed differences from the references.
 #[derive(Copy, Clone)]
@@ -86,6 +87,9 @@ fn executors(args: &Args) -> Result<Vec<Executor>> {
 
 pub fn run(args: &Args) -> Result<()> {
     println!("{:<26} {:<5} {:<22} {:>10} {:>8}  {:>7}", "file", "on", "mode", "worst", "bound", "seconds");
+    if let Some(browser) = &args.browser {
+        return run_in(browser, args);
+    }
     let mut jobs = vec![];
     // What adapters add is compared in f32: how far rounding moves logits is a matter of the model.
     if args.precision == Activations::F32 && !args.nodes {
@@ -100,7 +104,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let tally = Mutex::new(Tally::default());
     let take = |name: &str, executor: &Executor, check: &Check| {
-        tally.lock().unwrap_or_else(PoisonError::into_inner).take(name, executor, check);
+        tally.lock().unwrap_or_else(PoisonError::into_inner).take(name, executor.kind(), check);
     };
     let work = |executors: &mut Vec<Executor>, job: &Job| -> Result<()> {
         match job {
@@ -124,13 +128,20 @@ pub fn run(args: &Args) -> Result<()> {
         Ok(())
     };
     lanes::each(lanes::cores(), &jobs, || executors(args), work)?;
-    let Tally { rows, failed } = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    ensure!(rows > 0, "nothing to compare: no fixture matches {:?}, or this device rounds no gradients", args.only);
-    println!("{} passed, {failed} failed", rows - failed);
-    if failed > 0 {
-        bail!("{failed} goldens failed");
-    }
-    Ok(())
+    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let what = format!("no fixture matches {:?}, or this device rounds no gradients", args.only);
+    ensure!(tally.rows > 0, "nothing to compare: {what}");
+    tally.end()
+}
+
+/// The requested files in a browser; one of each folder unless all are asked for.
+fn run_in(browser: &Path, args: &Args) -> Result<()> {
+    let mut all = goldens(args)?;
+    all.retain(|golden| args.all || golden.original);
+    ensure!(!all.is_empty(), "nothing to compare: no fixture matches {:?}", args.only);
+    let mut tally = Tally::default();
+    browser::run(args, browser, &all, |name, executor, check| tally.take(name, executor, check))?;
+    tally.end()
 }
 
 /// The number of comparisons, and of failed comparisons.
@@ -141,10 +152,18 @@ struct Tally {
 }
 
 impl Tally {
-    fn take(&mut self, name: &str, executor: &Executor, check: &Check) {
+    fn take(&mut self, name: &str, executor: &str, check: &Check) {
         self.rows += 1;
         self.failed += usize::from(!check.passes());
-        println!("{name:<26} {:<5} {check}", executor.kind());
+        println!("{name:<26} {executor:<5} {check}");
+    }
+
+    /// Prints the sums. A failure is an error.
+    fn end(&self) -> Result<()> {
+        let Self { rows, failed } = self;
+        println!("{} passed, {failed} failed", rows - failed);
+        ensure!(*failed == 0, "{failed} goldens failed");
+        Ok(())
     }
 }
 
@@ -265,20 +284,18 @@ impl Golden {
     fn logits(&self, model: &Model, mode: &str, options: SessionOptions, bound: f64) -> Result<Check> {
         let start = Instant::now();
         let got = self.evaluate(model, options)?;
+        Ok(self.compare(mode, &got, bound, start.elapsed()))
+    }
+
+    /// Compares the logits of the whole prompt with the reference.
+    fn compare(&self, mode: &str, got: &[f32], bound: f64, took: Duration) -> Check {
         let pairs = got.iter().zip(&self.reference.values);
         let worst = pairs.map(|(a, b)| f64::from((a - b).abs())).fold(0.0, f64::max);
         let vocabulary = self.reference.shape[1];
         let mut rows = got.chunks_exact(vocabulary).zip(self.reference.values.chunks_exact(vocabulary));
         let agrees = rows.all(|(got, expected)| same_best(got, expected, bound, self.bounds.gpu_logits));
-        Ok(Check {
-            mode: mode.to_string(),
-            worst,
-            bound,
-            agrees,
-            kl: None,
-            flips: None,
-            seconds: start.elapsed().as_secs_f64(),
-        })
+        let (mode, seconds) = (mode.to_string(), took.as_secs_f64());
+        Check { mode, worst, bound, agrees, kl: None, flips: None, seconds }
     }
 
     /// Entry 0 is the embedding, entry i the output of layer i - 1, and the last entry the output

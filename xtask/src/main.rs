@@ -12,6 +12,7 @@ mod golden;
 mod lanes;
 mod map;
 mod mutate;
+mod npm;
 mod npy;
 mod packages;
 mod peers;
@@ -23,6 +24,7 @@ mod shaders;
 mod tidy;
 mod turns;
 mod verify;
+mod web;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -67,6 +69,7 @@ enum Command {
     /// Package the crates, and run the examples of each README with the package of its crate alone
     Packages,
     Dist(dist::Args),
+    Web(web::Args),
     /// Compare training with torch, PEFT, TRL and llama.cpp, by tests/peers/run.py
     Peers(peers::Args),
     /// Time `weft bench` of two binaries alternately and compare the medians
@@ -91,6 +94,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Map { check } => map::run(check)?,
         Command::Packages => packages::run().map(|()| true)?,
         Command::Dist(args) => dist::run(&args).map(|()| true)?,
+        Command::Web(args) => web::run(&args).map(|()| true)?,
         Command::Peers(args) => peers::run(&args)?,
         Command::Turns(args) => turns::run(&args)?,
         Command::Curve(args) => curve::run(&args).map(|()| true)?,

@@ -27,7 +27,12 @@ pub fn read_f32(path: &Path) -> Result<Array> {
         .0;
     let shape =
         inner.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::parse).collect::<Result<Vec<usize>, _>>()?;
-    let values: Vec<f32> = bytes[start + length..].as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+    let values = floats(&bytes[start + length..]);
     ensure!(values.len() == shape.iter().product::<usize>(), "{} is cut short", path.display());
     Ok(Array { shape, values })
+}
+
+/// The little-endian f32 values of these bytes.
+pub fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
 }

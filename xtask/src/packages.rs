@@ -13,7 +13,7 @@ use std::time::Instant;
 const CRATES: [&str; 6] = ["gguf", "cpu-ref", "kernels", "model", "train", "weft"];
 
 /// The members of the workspace without a package.
-const UNPUBLISHED: [&str; 2] = ["cli", "xtask"];
+const UNPUBLISHED: [&str; 3] = ["cli", "web", "xtask"];
 
 /// The features that an example needs: (crate, number of the example, feature).
 const FEATURES: [(&str, usize, &str); 3] = [("kernels", 3, "testing"), ("model", 1, "gpu"), ("model", 3, "gpu")];

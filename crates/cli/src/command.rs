@@ -1,6 +1,8 @@
 //! The command line: all commands, and the arguments that every command takes.
 
 use crate::args::MACHINE;
+#[cfg(feature = "web")]
+use crate::web;
 use crate::{
     bench, completions, devices, doctor, gradients, inspect, list, logits, man, merge, perplexity, pull, rm, run,
     tokenize, train, tune,
@@ -49,6 +51,7 @@ const EXAMPLES: &str = "Examples:
   weft run hf:Qwen/Qwen3-8B-GGUF:Q4_K_M    chat with any GGUF model of Hugging Face's hub
   weft run model.gguf                      chat with a file
   weft run gemma4:e2b                      chat with a model that Ollama has pulled
+  weft web                                 chat and train in a browser, with nothing sent anywhere
   weft list                                list the models on this machine
   weft inspect qwen3-8b                    show the contents of a file, and the memory it needs
   weft devices                             list the GPUs of this machine
@@ -65,6 +68,8 @@ pub enum Command {
     List(list::Args),
     Pull(pull::Args),
     Rm(rm::Args),
+    #[cfg(feature = "web")]
+    Web(web::Args),
     Inspect(inspect::Args),
     Tokenize(tokenize::Args),
     Logits(logits::Args),

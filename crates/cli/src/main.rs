@@ -38,6 +38,8 @@ mod text;
 mod tokenize;
 mod train;
 mod tune;
+#[cfg(feature = "web")]
+mod web;
 
 use clap::{CommandFactory, Parser};
 use command::{Cli, Command};
@@ -70,6 +72,8 @@ fn main() -> ExitCode {
         Command::List(args) => list::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Rm(args) => rm::run(&args),
+        #[cfg(feature = "web")]
+        Command::Web(args) => web::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Tokenize(args) => tokenize::run(&args),
         Command::Logits(args) => logits::run(&args),

@@ -16,6 +16,7 @@ mod opened;
 mod options;
 mod reader;
 mod session;
+mod trainer;
 
 use wasm_bindgen::prelude::wasm_bindgen;
 

@@ -6,35 +6,28 @@ use crate::info::{self, Facts};
 use crate::json;
 use crate::opened::available;
 use crate::options::{self, Limits};
-use crate::reader::JsSource;
+use crate::reader::{JsSource, Running};
 use crate::session::Session;
 use gguf::Remote;
 use kernels::Executor;
 use model::tokenizer::Special;
-use std::rc::Rc;
+use std::cell::RefCell;
+use train::BaseDigest;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
 /// A model with its weights on an executor.
 #[wasm_bindgen]
 pub struct Model {
-    name: String,
+    pub(crate) name: String,
     pub(crate) model: model::Model,
     /// The way to the bytes of the file.
-    pub(crate) remote: Rc<Remote<JsSource>>,
-    executor: Executor,
-    limits: Limits,
-}
-
-impl Model {
-    pub fn new(
-        name: String,
-        model: model::Model,
-        remote: Remote<JsSource>,
-        executor: Executor,
-        limits: Limits,
-    ) -> Self {
-        Self { name, model, remote: Rc::new(remote), executor, limits }
-    }
+    pub(crate) remote: Remote<JsSource>,
+    pub(crate) executor: Executor,
+    pub(crate) limits: Limits,
+    /// The call that reads the file.
+    pub(crate) running: Running,
+    /// The digest of every byte, once training needs it.
+    pub(crate) digest: RefCell<Option<BaseDigest>>,
 }
 
 #[wasm_bindgen]

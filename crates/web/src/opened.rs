@@ -4,7 +4,7 @@ use crate::cancel::Cancel;
 use crate::error::Failure;
 use crate::model::Model;
 use crate::options::{self, Limits};
-use crate::reader::{JsSource, Reader, Thrown};
+use crate::reader::{JsSource, Reader, Running};
 use crate::{device, info, json};
 use gguf::{AsyncSource, Progress, Remote};
 use kernels::{Executor, Preparing};
@@ -13,7 +13,6 @@ use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::ops::Range;
-use std::rc::Rc;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
 /// A file whose header, tokenizer and tensors are checked, with the way to its bytes.
@@ -25,8 +24,7 @@ pub struct Opened {
     remote: Remote<JsSource>,
     executor: Executor,
     limits: Limits,
-    thrown: Thrown,
-    cancel: Rc<RefCell<Cancel>>,
+    running: Running,
 }
 
 /// Opens the file that these parts make, for an executor.
@@ -34,27 +32,18 @@ pub struct Opened {
 pub async fn open(parts: Vec<Reader>, device: String, limits: JsValue, cancel: &Cancel) -> Result<Opened, Failure> {
     let limits: Limits = json::read(&limits, "limits")?;
     let executor = device::executor(&device).await?;
-    let (thrown, cancel) = (Thrown::default(), Rc::new(RefCell::new(cancel.clone())));
-    let sources: Vec<JsSource> = parts.into_iter().map(|reader| JsSource::new(reader, &thrown, &cancel)).collect();
+    let running = Running::new(cancel);
+    let sources: Vec<JsSource> = parts.into_iter().map(|reader| JsSource::new(reader, &running)).collect();
     let name = sources.first().map(JsSource::name).unwrap_or_default();
     let bytes: u64 = sources.iter().map(AsyncSource::len_bytes).sum();
     if let Some(limit) = limits.file_bytes.filter(|&limit| limit < bytes) {
         let message = format!("the file has {bytes} bytes, and the limit is {limit}; raise limits.fileBytes");
         return Err(Failure::new("too-large", message).with("bytes", bytes).with("limit", limit));
     }
-    let failed = |failure: Failure| told(failure, &thrown, &cancel);
-    let (remote, gguf) = Remote::open(sources).await.map_err(|error| failed(error.into()))?;
-    let file = ModelFile::new(gguf).map_err(|error| failed(error.into()))?;
-    let checked = remote.with(|| file.check(&executor)).await.map_err(|error| failed(error.into()))?;
-    Ok(Opened { name, file, checked, remote, executor, limits, thrown, cancel })
-}
-
-/// The failure of a call: that of JavaScript's side, if it threw one meanwhile, or the cancelling.
-fn told(failure: Failure, thrown: &Thrown, cancel: &Rc<RefCell<Cancel>>) -> Failure {
-    if cancel.borrow().raised() {
-        return Failure::aborted();
-    }
-    failure.thrown(thrown.take())
+    let (remote, gguf) = Remote::open(sources).await.map_err(|error| running.told(error))?;
+    let file = ModelFile::new(gguf)?;
+    let checked = remote.with(|| file.check(&executor)).await.map_err(|error| running.told(error))?;
+    Ok(Opened { name, file, checked, remote, executor, limits, running })
 }
 
 #[wasm_bindgen]
@@ -72,19 +61,19 @@ impl Opened {
 
     /// Loads the weights.
     pub async fn load(self, report: js_sys::Function, cancel: &Cancel) -> Result<Model, Failure> {
-        let Self { name, file, checked, remote, executor, limits, thrown, cancel: running } = self;
-        running.replace(cancel.clone());
+        let Self { name, file, checked, remote, executor, limits, running } = self;
+        running.begin(cancel);
         let tell = |phase: &'static str, progress: Progress| tell(&report, phase, progress);
         let compiling = compiling(&checked, &limits)?;
         let ranges = file.digest_ranges();
         let source = Kept { remote: &remote, ranges: &ranges, next: Cell::new(0) };
         let loaded = file.receive(checked, &source, &|progress| tell("load", progress)).await;
         drop(compiling);
-        let model = loaded.map_err(|error| told(error.into(), &thrown, &running))?;
+        let model = loaded.map_err(|error| running.told(error))?;
         // The ranges that the digest reads were kept while they came.
-        remote.with(|| model.digest()).await.map_err(|error| told(error.into(), &thrown, &running))?;
+        remote.with(|| model.digest()).await.map_err(|error| running.told(error))?;
         remote.clear();
-        Ok(Model::new(name, model, remote, executor, limits))
+        Ok(Model { name, model, remote, executor, limits, running, digest: RefCell::default() })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use model::chat::{Message, RenderOptions};
-use model::{GenerateOptions, KvType, Sampling, SessionOptions};
+use model::{GenerateOptions, KvType, Precision, Sampling, SessionOptions};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,6 +19,8 @@ pub struct Session {
     context: Option<u32>,
     kv: Option<String>,
     shift: Option<u32>,
+    precision: Option<String>,
+    chunk: Option<u32>,
 }
 
 impl Session {
@@ -33,8 +35,15 @@ impl Session {
                 return Err(Failure::new("bad-options", message));
             }
         };
+        let precision = match self.precision.as_deref() {
+            None | Some("fast") => Precision::Fast,
+            Some("f32") => Precision::F32,
+            Some(other) => {
+                return Err(Failure::new("bad-options", format!("precision: {other:?} is not \"fast\" or \"f32\"")));
+            }
+        };
         let options = SessionOptions::default().context(self.context).kv(kv).shift(self.shift);
-        Ok(options.memory_bytes(limits.memory_bytes))
+        Ok(options.precision(precision).chunk(self.chunk.unwrap_or(0)).memory_bytes(limits.memory_bytes))
     }
 }
 

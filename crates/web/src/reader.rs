@@ -1,6 +1,7 @@
 //! Files whose bytes JavaScript gives.
 
 use crate::cancel::Cancel;
+use crate::error::Failure;
 use js_sys::{Promise, Uint8Array};
 use std::cell::RefCell;
 use std::io;
@@ -25,22 +26,39 @@ extern "C" {
     fn read(this: &Reader, offset: f64, length: f64) -> Result<Promise, JsValue>;
 }
 
-/// The error that JavaScript threw last, in any of the readers of one model.
-pub type Thrown = Rc<RefCell<Option<JsValue>>>;
+/// The call that reads now: what stops it, and the error that JavaScript threw in it last.
+#[derive(Clone)]
+pub struct Running(Rc<RefCell<(Cancel, Option<JsValue>)>>);
+
+impl Running {
+    pub fn new(cancel: &Cancel) -> Self {
+        Self(Rc::new(RefCell::new((cancel.clone(), None))))
+    }
+
+    /// Another call reads from now on.
+    pub fn begin(&self, cancel: &Cancel) {
+        self.0.replace((cancel.clone(), None));
+    }
+
+    /// The failure of the call: that of JavaScript's side, if there was one, or the cancelling.
+    pub fn told(&self, failure: impl Into<Failure>) -> Failure {
+        let mut running = self.0.borrow_mut();
+        if running.0.raised() { Failure::aborted() } else { failure.into().thrown(running.1.take()) }
+    }
+}
 
 /// A reader as a source that is awaited.
 #[derive(Clone)]
 pub struct JsSource {
     reader: Reader,
     length: u64,
-    thrown: Thrown,
-    cancel: Rc<RefCell<Cancel>>,
+    running: Running,
 }
 
 impl JsSource {
-    pub fn new(reader: Reader, thrown: &Thrown, cancel: &Rc<RefCell<Cancel>>) -> Self {
+    pub fn new(reader: Reader, running: &Running) -> Self {
         let length = reader.length() as u64;
-        Self { reader, length, thrown: Rc::clone(thrown), cancel: Rc::clone(cancel) }
+        Self { reader, length, running: running.clone() }
     }
 
     pub fn name(&self) -> String {
@@ -48,7 +66,7 @@ impl JsSource {
     }
 
     fn failed(&self, error: JsValue) -> io::Error {
-        self.thrown.replace(Some(error));
+        self.running.0.borrow_mut().1 = Some(error);
         io::Error::other("the page could not read it")
     }
 }
@@ -59,7 +77,7 @@ impl gguf::AsyncSource for JsSource {
     }
 
     async fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
-        if self.cancel.borrow().raised() {
+        if self.running.0.borrow().0.raised() {
             return Err(io::Error::new(io::ErrorKind::Interrupted, "cancelled"));
         }
         let end = offset.checked_add(buf.len() as u64).filter(|&end| end <= self.length);

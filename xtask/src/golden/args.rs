@@ -31,6 +31,14 @@ pub struct Args {
     /// the GPU read: prompts in several chunks, steps at several depths, and batches
     #[arg(long)]
     pub nodes: bool,
+    /// Compute the logits in a browser instead, with the package of `cargo xtask web`: of one file
+    /// of each folder, on both executors
+    #[arg(long, value_name = "PROGRAM", num_args = 0..=1, default_missing_value = "chromium", require_equals = true)]
+    #[arg(conflicts_with_all = ["nodes", "trajectories", "model"])]
+    pub browser: Option<PathBuf>,
+    /// With --browser, compute every file
+    #[arg(long, requires = "browser")]
+    pub all: bool,
     /// With --nodes, the longest prompt and the deepest step
     #[arg(long, value_name = "N", default_value_t = 1920)]
     pub longest: usize,

@@ -18,6 +18,7 @@ mod ollama_files;
 mod planted;
 mod prepared;
 mod references;
+mod remote;
 mod rings;
 mod session;
 mod shift;

@@ -73,6 +73,10 @@ export interface SessionOptions {
   /** Type of the KV cache. Default `f16`. */
   readonly kv?: KvType;
   readonly adapters?: readonly AppliedAdapter[];
+  /** Whether a GPU rounds activations where that is faster (`fast`), or computes in `f32`. The CPU never rounds. */
+  readonly precision?: 'fast' | 'f32';
+  /** Largest number of tokens of a step of the prompt. 0 leaves it to the executor. */
+  readonly chunk?: number;
   /** Tokens at the start that stay when a full context is shifted. Without it a full context ends the answer. */
   readonly shift?: number;
 }
