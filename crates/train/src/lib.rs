@@ -25,9 +25,11 @@
 //!   [`Full`] is the [`Method`]: what is trained, and how it begins. A [`Step`] has its loss.
 //! * [`Data`] reads examples from files, [`Stream`] reads them once, both by the [`Texts`] of a
 //!   model; [`Batches`] puts them in an [`Order`]. [`Document`] is an example as token ids.
+//! * [`defaults`] has the settings of a run that nobody chose. [`Ending`] says when a run ends.
 //! * [`Folder`] is the folder of a run, with checkpoints and the log. A run that goes on from a
 //!   checkpoint has the bits of a run that was not stopped.
-//! * [`save_peft`], [`save_gguf`], [`merge()`] and [`save_model`] write the results.
+//! * [`write_peft`], [`write_gguf`], [`write_merged`] and [`write_model`] write the results. What
+//!   takes a path instead ([`save_peft`], [`merge()`]) is for native hosts, as [`Folder`] is.
 //! * [`Memory`] is what all this needs, known before anything is allocated.
 //!
 //! The gradients are there by themselves, too. The forward pass is the recording that runs the
@@ -45,6 +47,8 @@ mod batch;
 mod blocking;
 mod checkpoint;
 mod data;
+pub mod defaults;
+mod ending;
 mod error;
 mod files;
 #[cfg(not(target_arch = "wasm32"))]
@@ -83,6 +87,7 @@ pub use adapter::{PeftOptions, write_gguf, write_peft};
 pub use batch::{Document, NO_TARGET};
 pub use checkpoint::{BaseDigest, CheckpointError, Difference, Facts, Restored};
 pub use data::{Batches, Counts, Data, DataOptions, Learn, Longer, Order, Piece, Position, Stream, Texts};
+pub use ending::{Ended, Ending};
 pub use error::{Error, FolderError};
 pub use files::{write_captures, write_parameters};
 #[cfg(not(target_arch = "wasm32"))]
