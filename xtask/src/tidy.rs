@@ -43,7 +43,7 @@ const ONLY: &[(&str, &str, &str)] = &[
     (BROWSER, "crates/model/src/chat/strftime.rs", "a browser has no clock"),
     (BROWSER, "crates/train/src/checkpoint/base.rs", "a browser has no threads for a digest"),
     (BROWSER, "crates/model/src/gpu.rs", "leaves out the module of functions that block"),
-    (BROWSER, "crates/train/src/lib.rs", "leaves out the module of functions that block"),
+    (BROWSER, "crates/train/src/lib.rs", "leaves out functions that block, and those that take paths"),
     ("pollster::", "crates/kernels/src/platform/native.rs", "the one place that blocks on a future"),
 ];
 

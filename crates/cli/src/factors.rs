@@ -5,7 +5,7 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use model::{AdapterFile, Checked};
 use std::path::PathBuf;
-use train::{Lora, Targets};
+use train::{Lora, Targets, defaults};
 
 /// Which linear layers get low-rank factors, and of which form.
 #[derive(Args, Clone, Debug)]
@@ -20,11 +20,11 @@ pub struct Factors {
     pub targets: Targets,
 
     /// Rank of new factors
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", default_value_t = defaults::RANK, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub rank: u32,
 
     /// Alpha of new factors: their scale is alpha / rank
-    #[arg(long, value_name = "X", default_value_t = 32.0, value_parser = |text: &str| crate::args::number(text, 0.0, f32::MAX))]
+    #[arg(long, value_name = "X", default_value_t = defaults::ALPHA, value_parser = |text: &str| crate::args::number(text, 0.0, f32::MAX))]
     pub alpha: f32,
 
     /// Scale new factors by alpha / sqrt(rank)

@@ -7,7 +7,7 @@ use crate::interrupt;
 use crate::output;
 use crate::progress::Bar;
 use crate::steps::{Steps, both_ways};
-use crate::train::{LENGTH, Learnt};
+use crate::train::Learnt;
 use anyhow::{Result, anyhow};
 use clap::ValueHint;
 use kernels::{Executor, Watch};
@@ -17,6 +17,7 @@ use std::io::{BufReader, Write, stdin};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use train::defaults;
 use train::{Data, DataOptions, Document, Gradients, Loss, Memory, Method, Parameter, Stream, Texts};
 
 /// Write the gradients of a batch by the factors of an adapter, for comparing implementations
@@ -108,7 +109,7 @@ pub fn run(args: &Args) -> Result<()> {
 /// The documents of the first examples.
 fn documents(args: &Args, file: &ModelFile) -> Result<Vec<Document>> {
     let context = args.source.named(file.check(&Executor::Cpu))?.summary().context_length;
-    let length = args.length.unwrap_or(context.min(LENGTH));
+    let length = args.length.unwrap_or_else(|| defaults::length(context));
     let options = DataOptions::default().length(length).learn(args.loss.into());
     let texts = Texts::from(file);
     let mut documents = vec![];

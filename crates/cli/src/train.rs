@@ -5,7 +5,6 @@ mod args;
 mod curve;
 mod differs;
 mod dry;
-mod ending;
 mod examples;
 mod rehearse;
 mod report;
@@ -18,7 +17,6 @@ use crate::exit::usage;
 use anyhow::Result;
 use args::Held;
 pub use args::{Args, Learnt};
-pub use examples::LENGTH;
 
 pub fn run(args: &Args) -> Result<()> {
     if args.streams() {

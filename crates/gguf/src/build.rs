@@ -121,6 +121,13 @@ impl<'a> GgufBuilder<'a> {
         self.tensor(name, dims, GgmlType::F32, bytes)
     }
 
+    /// The size of the file in bytes.
+    pub fn len_bytes(&self) -> Result<u64> {
+        let alignment = self.checked_alignment()?;
+        let header = self.header(alignment)?.len() as u64;
+        self.tensors.iter().try_fold(header, |len, tensor| Ok(len + padded(tensor.check()?.1, alignment)))
+    }
+
     /// Writes the file.
     pub fn write_to(&self, mut out: impl Write) -> Result<()> {
         let alignment = self.checked_alignment()?;

@@ -228,7 +228,7 @@ impl Error {
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         match error {
-            Error::Write { error } => error,
+            Error::Open { error } | Error::Write { error } => error,
             error => io::Error::other(error),
         }
     }

@@ -22,6 +22,7 @@
 //! * [`dequantize`] and [`quantize`] convert blocks of every type. [`quants`] has the codebooks.
 //! * [`GgufBuilder`] collects metadata and tensors and writes a file. [`atomic_write`] writes any
 //!   file completely or not at all.
+//! * [`Directory`] is a folder of files: in the file system, in memory, or with another host.
 //! * [`Progress`] is how far some work is, in all crates of the workspace.
 //! * [`Error`] names the key or tensor, the problem, and often a remedy.
 //!
@@ -73,6 +74,8 @@ mod build;
 
 mod atomic;
 
+mod directory;
+
 mod progress;
 
 mod host;
@@ -84,6 +87,7 @@ pub use array::Array;
 pub use atomic::atomic_write;
 pub use build::GgufBuilder;
 pub use convert::FromValue;
+pub use directory::{Directory, FileDirectory, Item, MemoryDirectory};
 pub use error::{Error, NameProblem, Result};
 pub use fields::Field;
 pub use gguf::{Gguf, OpenOptions};

@@ -232,6 +232,7 @@ proptest! {
             builder = builder.tensor(format!("t{i}"), &dims, ty, data(i, ty, rows, blocks));
         }
         let bytes = builder.to_bytes().unwrap();
+        prop_assert_eq!(builder.len_bytes().unwrap(), bytes.len() as u64);
         let file = tempfile::NamedTempFile::new().unwrap();
         builder.save(file.path()).unwrap();
         let ways = [

@@ -4,7 +4,8 @@
 //! A store is a folder with `manifests/HOST/USER/NAME/TAG` and `blobs/sha256-HEX`. A manifest is
 //! JSON that lists layers by media type and digest; the blobs are the layers. The store belongs to
 //! another program, and its content may be damaged or malicious. So every character of a name or
-//! digest is checked before it becomes part of a path, and every read has a limit.
+//! digest is checked before it becomes part of a path, and every read has a limit. A store need not
+//! be in the file system: any [`gguf::Directory`] can be one.
 
 mod entry;
 mod error;

@@ -1,38 +1,38 @@
-//! Files of trained factors, in the forms that PEFT and llama.cpp read.
+//! Trained factors, in the forms that PEFT and llama.cpp read.
 
 mod ggml;
 mod peft;
 
-pub use ggml::save_gguf;
-pub use peft::{PeftOptions, save_peft};
+pub(crate) use ggml::file as gguf_file;
+pub use ggml::write_gguf;
+pub use peft::{PeftOptions, write_peft};
 
 use crate::error::Error;
 use crate::method::Method;
 use crate::trainer::Trainer;
+use gguf::Directory;
 use model::FactorPair;
-use std::path::Path;
+use std::io::Write;
 
 impl Trainer {
-    /// Writes the factors as a folder that PEFT loads ([`save_peft`], with
+    /// Writes the factors as a folder that PEFT loads ([`write_peft`], with
     /// [`Trainer::peft_options`]).
     ///
     /// # Errors
-    /// [`Error::Write`] if the weights of the model are trained, and as [`save_peft`].
-    pub fn save_peft(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
-        let folder = folder.as_ref();
-        save_peft(folder, &self.factors_for(folder)?, &self.peft_options())
+    /// [`Error::NoForm`] if the weights of the model are trained, and as [`write_peft`].
+    pub async fn write_peft_async(&self, into: &dyn Directory) -> Result<(), Error> {
+        write_peft(into, &self.factors_to_write().await?, &self.peft_options())
     }
 
-    /// Writes the factors as a GGUF file of llama.cpp ([`save_gguf`]).
+    /// Writes the factors as a GGUF file of llama.cpp ([`write_gguf`]).
     ///
     /// # Errors
-    /// [`Error::Write`] if the weights of the model are trained, and as [`save_gguf`].
-    pub fn save_gguf(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let path = path.as_ref();
-        save_gguf(path, self.model.summary().architecture, &self.factors_for(path)?)
+    /// [`Error::NoForm`] if the weights of the model are trained, and as [`write_gguf`].
+    pub async fn write_gguf_async(&self, out: impl Write) -> Result<(), Error> {
+        write_gguf(out, self.model.summary().architecture, &self.factors_to_write().await?)
     }
 
-    /// What [`Trainer::save_peft`] states beside the factors.
+    /// What [`Trainer::write_peft_async`] states beside the factors.
     #[must_use]
     pub fn peft_options(&self) -> PeftOptions {
         let options = PeftOptions::of(&self.model);
@@ -42,11 +42,10 @@ impl Trainer {
         }
     }
 
-    fn factors_for(&self, path: &Path) -> Result<Vec<FactorPair>, Error> {
-        if matches!(self.method, Method::Full(_)) {
-            let reason = "the weights of the model are trained, so there are no factors".to_string();
-            return Err(Error::Write { file: path.display().to_string(), reason });
+    pub(crate) async fn factors_to_write(&self) -> Result<Vec<FactorPair>, Error> {
+        match self.method {
+            Method::Lora(_) => self.factors_async().await,
+            Method::Full(_) => Err(Error::no_form("the weights of the model are trained, so there are no factors")),
         }
-        self.factors()
     }
 }

@@ -1,14 +1,14 @@
 //! Functions that block, for native hosts: each is one call of `block_on` over an `async` function.
-//! The two have one name but for the ending `_async`, except that
-//! [`Trainer::save_checkpoint`] writes the bytes of [`Trainer::checkpoint_async`] to a file.
+//! The two have one name but for the ending `_async`.
 
 use crate::{
-    Document, Error, Facts, GradientOptions, Gradients, Loss, Method, Parameter, Step, Trained, Trainer, TrainerOptions,
+    Document, Error, Facts, Fallback, GradientOptions, Gradients, Loss, Method, Parameter, Step, Trained, Trainer,
+    TrainerOptions,
 };
+use gguf::{Directory, GgmlType};
 use kernels::{Watch, block_on};
 use model::{FactorPair, Model};
-use std::io;
-use std::path::Path;
+use std::io::Write;
 
 impl Gradients {
     /// As [`Gradients::new_async`].
@@ -93,27 +93,35 @@ impl Trainer {
         block_on(self.factors_async())
     }
 
-    /// Writes a checkpoint, whole or not at all; see [`Trainer::checkpoint_async`].
+    /// As [`Trainer::write_peft_async`].
     ///
     /// # Errors
-    /// Errors of the device and of the file.
-    pub fn save_checkpoint(&self, path: &Path, facts: &Facts, position: &str) -> Result<(), Error> {
-        // The error of a device, which the writer of files does not know.
-        let mut failed = None;
-        let written = gguf::atomic_write(path, |out| {
-            let each = |bytes: &[u8]| out.write_all(bytes).map_err(|error| Error::File(gguf::Error::Write { error }));
-            match block_on(self.checkpoint_async(facts, position, each)) {
-                Err(Error::File(gguf::Error::Write { error })) => Err(error),
-                Err(error) => {
-                    failed = Some(error);
-                    Err(io::Error::other("the device failed"))
-                }
-                Ok(()) => Ok(()),
-            }
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(written?),
-        }
+    /// As [`Trainer::write_peft_async`].
+    pub fn write_peft(&self, into: &dyn Directory) -> Result<(), Error> {
+        block_on(self.write_peft_async(into))
+    }
+
+    /// As [`Trainer::write_gguf_async`].
+    ///
+    /// # Errors
+    /// As [`Trainer::write_gguf_async`].
+    pub fn write_gguf(&self, out: impl Write) -> Result<(), Error> {
+        block_on(self.write_gguf_async(out))
+    }
+
+    /// As [`Trainer::write_model_async`].
+    ///
+    /// # Errors
+    /// As [`Trainer::write_model_async`].
+    pub fn write_model(&self, out: impl Write, ty: GgmlType) -> Result<Vec<Fallback>, Error> {
+        block_on(self.write_model_async(out, ty))
+    }
+
+    /// As [`Trainer::write_checkpoint_async`].
+    ///
+    /// # Errors
+    /// As [`Trainer::write_checkpoint_async`].
+    pub fn write_checkpoint(&self, out: impl Write, facts: &Facts, position: &str) -> Result<(), Error> {
+        block_on(self.write_checkpoint_async(out, facts, position))
     }
 }

@@ -20,6 +20,7 @@ use crate::tally::Tally;
 use crate::trainer::Trainer;
 use layout::{DIGEST_BYTES, Head, Header, Layout};
 use sha2::{Digest, Sha256};
+use std::io::{self, Write};
 
 /// What a checkpoint says beside the state of the trainer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +37,16 @@ pub struct Restored {
 const CHUNK_BYTES: usize = 1 << 20;
 
 impl Trainer {
-    /// Passes the bytes of a checkpoint to `each`, in order. `facts` must be the same when the run
-    /// goes on; `position` is kept for the caller.
+    /// Writes a checkpoint. `facts` must be the same when the run goes on; `position` is kept for
+    /// the caller.
     ///
     /// # Errors
-    /// Errors of `each` and of the device.
-    pub async fn checkpoint_async(
+    /// [`Error::File`], and errors of the device.
+    pub async fn write_checkpoint_async(
         &self,
+        mut out: impl Write,
         facts: &Facts,
         position: &str,
-        mut each: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut all = self.facts()?;
         all.extend(facts.clone());
@@ -55,7 +56,7 @@ impl Trainer {
         let mut hash = Sha256::new();
         let mut write = |bytes: &[u8]| {
             hash.update(bytes);
-            each(bytes)
+            written(out.write_all(bytes))
         };
         write(&header)?;
         for (_, n, words) in &kept {
@@ -68,7 +69,7 @@ impl Trainer {
             states.read_async(state, 0, 0..states.rows(state), of_tensor).await?;
         }
         let digest: [u8; DIGEST_BYTES] = hash.finalize().into();
-        each(&digest)
+        written(out.write_all(&digest).and_then(|()| out.flush()))
     }
 
     /// Takes the state of a checkpoint. A checkpoint that is refused changes nothing.
@@ -110,6 +111,10 @@ impl Trainer {
         self.tally = header.head.tally;
         Ok(Restored { position: header.head.position, is_sampled })
     }
+}
+
+fn written(result: io::Result<()>) -> Result<(), Error> {
+    result.map_err(|error| gguf::Error::Write { error }.into())
 }
 
 /// Compares the digest at the end of a file with its bytes.

@@ -103,6 +103,9 @@ pub enum Error {
     #[error(transparent)]
     File(#[from] gguf::Error),
     /// Results have no form as a file.
+    #[error("{reason}")]
+    NoForm { reason: String },
+    /// Results have no form as this file.
     #[error("{file}: {reason}")]
     Write { file: String, reason: String },
     /// A tensor would have a type that can be read but not written.
@@ -156,6 +159,10 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn no_form(reason: impl Into<String>) -> Self {
+        Self::NoForm { reason: reason.into() }
+    }
+
     /// Whether the message begins with the name of a file or a folder.
     #[must_use]
     pub fn names_a_file(&self) -> bool {

@@ -25,9 +25,11 @@
 //!   [`Full`] is the [`Method`]: what is trained, and how it begins. A [`Step`] has its loss.
 //! * [`Data`] reads examples from files, [`Stream`] reads them once, both by the [`Texts`] of a
 //!   model; [`Batches`] puts them in an [`Order`]. [`Document`] is an example as token ids.
+//! * [`defaults`] has the settings of a run that nobody chose. [`Ending`] says when a run ends.
 //! * [`Folder`] is the folder of a run, with checkpoints and the log. A run that goes on from a
 //!   checkpoint has the bits of a run that was not stopped.
-//! * [`save_peft`], [`save_gguf`], [`merge()`] and [`save_model`] write the results.
+//! * [`write_peft`], [`write_gguf`], [`write_merged`] and [`write_model`] write the results. What
+//!   takes a path instead ([`save_peft`], [`merge()`]) is for native hosts, as [`Folder`] is.
 //! * [`Memory`] is what all this needs, known before anything is allocated.
 //!
 //! The gradients are there by themselves, too. The forward pass is the recording that runs the
@@ -39,35 +41,32 @@
 //! * [`Gradients`] computes the [`Loss`] of a batch and its gradients ([`Parameter`]).
 //! * [`GradientOptions`] has the rows of a step, the [`Checkpointing`], and what is captured.
 
-#[cfg(not(target_arch = "wasm32"))]
 mod adapter;
 mod batch;
 #[cfg(not(target_arch = "wasm32"))]
 mod blocking;
 mod checkpoint;
 mod data;
+pub mod defaults;
+mod ending;
 mod error;
-#[cfg(not(target_arch = "wasm32"))]
 mod files;
 #[cfg(not(target_arch = "wasm32"))]
 mod folder;
 mod gradients;
 mod hex;
-#[cfg(not(target_arch = "wasm32"))]
 mod log;
 mod memory;
-#[cfg(not(target_arch = "wasm32"))]
 mod merge;
 mod method;
-#[cfg(not(target_arch = "wasm32"))]
-mod open;
 mod optimizer;
 mod options;
 mod parameters;
+#[cfg(not(target_arch = "wasm32"))]
+mod paths;
 mod random;
 mod recorded;
 mod replay;
-#[cfg(not(target_arch = "wasm32"))]
 mod rewrite;
 mod schedule;
 mod tally;
@@ -84,27 +83,25 @@ mod vjp;
 /// The crates whose types this crate takes: executors and models.
 pub use {kernels, model};
 
-#[cfg(not(target_arch = "wasm32"))]
-pub use adapter::{PeftOptions, save_gguf, save_peft};
+pub use adapter::{PeftOptions, write_gguf, write_peft};
 pub use batch::{Document, NO_TARGET};
 pub use checkpoint::{BaseDigest, CheckpointError, Difference, Facts, Restored};
 pub use data::{Batches, Counts, Data, DataOptions, Learn, Longer, Order, Piece, Position, Stream, Texts};
+pub use ending::{Ended, Ending};
 pub use error::{Error, FolderError};
-#[cfg(not(target_arch = "wasm32"))]
-pub use files::{save_captures, save_parameters};
+pub use files::{write_captures, write_parameters};
 #[cfg(not(target_arch = "wasm32"))]
 pub use folder::{Begin, Folder};
 pub use gradients::{CapturedRows, Gradients, Loss, Traced};
-#[cfg(not(target_arch = "wasm32"))]
 pub use log::Record;
 pub use memory::Memory;
-#[cfg(not(target_arch = "wasm32"))]
-pub use merge::{Merged, merge, save_model};
+pub use merge::{Merged, write_merged, write_model};
 pub use method::{Full, Lora, Method};
 pub use model::FactorPair;
 pub use options::{Capture, Captured, Checkpointing, GradientOptions, Normalize, TrainerOptions};
 pub use parameters::{Parameter, Trained};
 #[cfg(not(target_arch = "wasm32"))]
+pub use paths::{merge, save_captures, save_gguf, save_model, save_parameters, save_peft};
 pub use rewrite::{Fallback, Writing};
 pub use schedule::{Rate, Schedule};
 pub use tally::Tally;

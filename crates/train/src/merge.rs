@@ -3,15 +3,15 @@
 use crate::error::Error;
 use crate::method::Method;
 use crate::parameters::Parameter;
-use crate::rewrite::{Fallback, Fill, Rewrite, Writing, refuse_input};
+use crate::rewrite::{Fallback, Fill, Rewrite, Writing};
 use crate::trainer::Trainer;
-use gguf::{GgmlType, Gguf, TensorInfo};
+use gguf::{GgmlType, Gguf, GgufBuilder, TensorInfo};
 use kernels::Executor;
 use model::{AdapterFile, EMBEDDING, FactorPair, ModelFile, Note, OUTPUT};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io::Write;
 
-/// What [`merge`] wrote.
+/// What [`write_merged`] wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merged {
     /// Number of tensors that changed.
@@ -31,28 +31,35 @@ pub struct Merged {
 ///
 /// Metadata, the tokenizer and the bytes of all other tensors stay; `general.file_type` follows the
 /// type of most weights. Factors for one use of tied embeddings untie them: the file gets an
-/// `output.weight`. The file is written whole or not at all, row by row.
+/// `output.weight`. The file is written row by row.
 ///
 /// # Errors
 /// [`Error::Model`] for an adapter that does not fit the model, [`Error::Unwritable`],
-/// [`Error::Overwrites`] if `path` is an input, [`Error::File`], and
-/// [`kernels::Error::Cancelled`].
-pub fn merge(
+/// [`Error::File`], and [`kernels::Error::Cancelled`].
+pub fn write_merged(
+    out: impl Write,
     base: &ModelFile,
     adapters: &[(AdapterFile, f32)],
     ty: Option<GgmlType>,
-    path: impl AsRef<Path>,
     watch: Writing<'_>,
 ) -> Result<Merged, Error> {
-    let (path, file) = (path.as_ref(), base.file());
+    merged(base, adapters, ty, watch, |file| file.write_to(out))
+}
+
+/// Gives the merged model to `write`.
+pub(crate) fn merged(
+    base: &ModelFile,
+    adapters: &[(AdapterFile, f32)],
+    ty: Option<GgmlType>,
+    watch: Writing<'_>,
+    write: impl FnOnce(&GgufBuilder<'_>) -> gguf::Result<()>,
+) -> Result<Merged, Error> {
+    let file = base.file();
     let mut checked = base.check(&Executor::Cpu)?;
     let mut notes = vec![];
     let mut pairs: BTreeMap<String, Vec<FactorPair>> = BTreeMap::new();
     for (adapter, scale) in adapters {
         checked.adapt(adapter, *scale)?;
-        let files = ["adapter_model.safetensors", "adapter_config.json"];
-        let inputs = |path: &Path| [path.to_path_buf()].into_iter().chain(files.map(|name| path.join(name)));
-        refuse_input(path, adapter.path().into_iter().flat_map(inputs))?;
         let (factors, note) = checked.factors_of(adapter)?;
         notes.push(note);
         for pair in factors {
@@ -68,7 +75,7 @@ pub fn merge(
         let weight = file.find_tensor(target).map_or_else(|| file.tensor(EMBEDDING), Ok)?;
         new.change(target, ty, sum(file, weight, pairs))?;
     }
-    Ok(Merged { tensors: pairs.len(), bytes: new.save(path, watch)?, notes, fallbacks: new.fallbacks().to_vec() })
+    Ok(Merged { tensors: pairs.len(), bytes: new.write(watch, write)?, notes, fallbacks: new.fallbacks().to_vec() })
 }
 
 /// Fills rows with W + sum of scale B A.
@@ -104,17 +111,27 @@ fn base_rows(file: &Gguf, weight: &TensorInfo, first: usize, out: &mut [f32]) ->
 /// Writes a model with trained weights in the place of its own, in the type `ty`; norms and other
 /// vectors in F32. Metadata, the tokenizer and the bytes of all other tensors stay;
 /// `general.file_type` follows the type of most weights. Rows beyond those of a parameter keep the
-/// values of the base. The file is written whole or not at all. Returns the tensors that have
-/// another type, because their rows are no whole number of blocks.
+/// values of the base. Returns the tensors that have another type, because their rows are no whole
+/// number of blocks.
 ///
 /// # Errors
-/// [`Error::NoTarget`] for a parameter that is no tensor of the base, [`Error::Unwritable`],
-/// [`Error::Overwrites`] if `path` is that of the base, and [`Error::File`].
-pub fn save_model(
-    path: impl AsRef<Path>,
+/// [`Error::NoTarget`] for a parameter that is no tensor of the base, [`Error::Unwritable`], and
+/// [`Error::File`].
+pub fn write_model(
+    out: impl Write,
     base: &Gguf,
     parameters: &[Parameter],
     ty: GgmlType,
+) -> Result<Vec<Fallback>, Error> {
+    retrained(base, parameters, ty, |file| file.write_to(out))
+}
+
+/// Gives the model with trained weights to `write`.
+pub(crate) fn retrained(
+    base: &Gguf,
+    parameters: &[Parameter],
+    ty: GgmlType,
+    write: impl FnOnce(&GgufBuilder<'_>) -> gguf::Result<()>,
 ) -> Result<Vec<Fallback>, Error> {
     let mut new = Rewrite::of(base);
     for parameter in parameters {
@@ -132,21 +149,25 @@ pub fn save_model(
         };
         new.change(name, Some(ty), Box::new(fill))?;
     }
-    new.save(path.as_ref(), Writing::default())?;
+    new.write(Writing::default(), write)?;
     Ok(new.fallbacks().to_vec())
 }
 
 impl Trainer {
-    /// Writes the model with its trained weights ([`save_model`]).
+    /// Writes the model with its trained weights ([`write_model`]).
     ///
     /// # Errors
-    /// [`Error::Write`] if factors are trained, and as [`save_model`].
-    pub fn save_model(&self, path: impl AsRef<Path>, ty: GgmlType) -> Result<Vec<Fallback>, Error> {
-        let path = path.as_ref();
-        if matches!(self.method, Method::Lora(_)) {
-            let reason = "factors are trained, and the weights of the model stay as they are".to_string();
-            return Err(Error::Write { file: path.display().to_string(), reason });
+    /// [`Error::NoForm`] if factors are trained, and as [`write_model`].
+    pub async fn write_model_async(&self, out: impl Write, ty: GgmlType) -> Result<Vec<Fallback>, Error> {
+        write_model(out, self.model.file(), &self.weights_to_write().await?, ty)
+    }
+
+    pub(crate) async fn weights_to_write(&self) -> Result<Vec<Parameter>, Error> {
+        match self.method {
+            Method::Full(_) => self.parameters_async().await,
+            Method::Lora(_) => {
+                Err(Error::no_form("factors are trained, and the weights of the model stay as they are"))
+            }
         }
-        save_model(path, self.model.file(), &self.parameters()?, ty)
     }
 }

@@ -7,7 +7,6 @@ use gguf::{GgmlType, Gguf, GgufBuilder, Progress, Report, TensorInfo, quantize};
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Observes the writing of a model file.
@@ -101,14 +100,16 @@ impl<'a> Rewrite<'a> {
         Ok(())
     }
 
-    /// Writes the file, whole or not at all, in memory that does not grow with the model. Returns
-    /// its size in bytes.
+    /// Gives the file to `write`, which writes it in memory that does not grow with the model.
+    /// Returns its size in bytes.
     ///
     /// # Errors
-    /// [`Error::File`], [`Error::Overwrites`] if the path is that of the base, and
-    /// [`kernels::Error::Cancelled`].
-    pub fn save(&self, path: &Path, watch: Writing<'_>) -> Result<u64, Error> {
-        refuse_input(path, self.base.paths())?;
+    /// [`Error::File`], and [`kernels::Error::Cancelled`].
+    pub fn write(
+        &self,
+        watch: Writing<'_>,
+        write: impl FnOnce(&GgufBuilder<'_>) -> gguf::Result<()>,
+    ) -> Result<u64, Error> {
         let total = self.tensors.iter().map(|tensor| tensor.like.bytes).sum();
         let log = Log { watch, total, done: AtomicU64::new(0) };
         let mut file = GgufBuilder::new().copy_metadata(self.base);
@@ -124,12 +125,12 @@ impl<'a> Rewrite<'a> {
             let ty = tensor.changed.as_ref().map_or_else(|| tensor.like.ty(), |(ty, _)| Ok(*ty))?;
             file = file.tensor_written(tensor.name, tensor.like.shape(), ty, |out| tensor.write(self.base, &log, out));
         }
-        let saved = file.save(path);
-        if saved.is_err() && log.is_cancelled() {
+        let written = write(&file);
+        if written.is_err() && log.is_cancelled() {
             return Err(kernels::Error::Cancelled.into());
         }
-        saved?;
-        Ok(std::fs::metadata(path).map_or(0, |metadata| metadata.len()))
+        written?;
+        Ok(file.len_bytes()?)
     }
 
     /// The value of `general.file_type`, if the base has one and most weights of the matrices get
@@ -167,15 +168,6 @@ fn file_type(ty: GgmlType) -> Option<u32> {
         _ => return None,
     };
     Some(number)
-}
-
-/// Refuses a path that names one of the files that are read.
-pub fn refuse_input(path: &Path, inputs: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<(), Error> {
-    let Ok(output) = path.canonicalize() else { return Ok(()) };
-    match inputs.into_iter().any(|input| input.as_ref().canonicalize().is_ok_and(|input| input == output)) {
-        true => Err(Error::Overwrites { file: path.display().to_string() }),
-        false => Ok(()),
-    }
 }
 
 /// How much is written.

@@ -8,7 +8,7 @@ use clap::{ValueEnum, ValueHint};
 use gguf::GgmlType;
 use std::path::PathBuf;
 use std::str::FromStr;
-use train::Schedule;
+use train::{Schedule, defaults};
 
 /// Train an adapter, or a whole model, from a file of examples
 ///
@@ -97,7 +97,7 @@ pub struct Args {
     pub peft_prefix: Option<String>,
 
     /// Examples of a step
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = defaults::BATCH, value_parser = clap::value_parser!(u32).range(1..))]
     pub batch: u32,
 
     /// Most tokens of an example [default: the model's context length, 2048 at most]

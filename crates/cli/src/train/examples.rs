@@ -8,12 +8,8 @@ use kernels::Executor;
 use model::ModelFile;
 use std::fmt;
 use std::io::{BufReader, stdin};
+use train::defaults::{self, Amount};
 use train::{Batches, Counts, Data, DataOptions, Document, Facts, Piece, Position, Stream, Texts};
-
-/// Most tokens of an example, if the model's context is longer.
-pub const LENGTH: u32 = 2048;
-/// Tokens that are computed together, if batches have as many.
-const ROWS: u64 = 1024;
 
 enum From {
     Files { data: Data, batches: Batches, before: Position },
@@ -30,11 +26,6 @@ struct Rehearsed {
     batch: u32,
 }
 
-/// From this number of examples on, a share of them is held out by itself: a twentieth, but no
-/// fewer and no more than [`HELD`].
-pub const HELD_FROM: u64 = 100;
-const HELD: std::ops::RangeInclusive<u64> = 10..=500;
-
 /// What a run learns, and what it is judged by.
 pub struct Examples {
     from: From,
@@ -49,7 +40,7 @@ impl Examples {
     /// Opens and checks the files; stdin is read while it is learnt.
     pub fn open(args: &Args, file: &ModelFile) -> Result<Self> {
         let context = args.source.named(file.check(&Executor::Cpu))?.summary().context_length;
-        let length = args.length.unwrap_or(context.min(LENGTH));
+        let length = args.length.unwrap_or_else(|| defaults::length(context));
         let longer = if args.longer == Longer::Drop { train::Longer::Drop } else { train::Longer::Cut };
         let options =
             DataOptions::default().length(length).longer(longer).learn(args.loss.into()).skip_bad(args.skip_bad);
@@ -67,10 +58,10 @@ impl Examples {
             return Ok(Self { from, held, rehearsed: None, options, by_itself: false });
         }
         let data = read(&args.data)?;
-        let by_itself = args.val.is_none() && !args.no_auto_val && data.len() >= HELD_FROM;
+        let usual = defaults::held_share(data.len()).filter(|_| args.val.is_none() && !args.no_auto_val);
         let share = match args.val {
             Some(Held::Share(share)) => Some(share),
-            _ => by_itself.then(|| (data.len() / 20).clamp(*HELD.start(), *HELD.end()) as f64 / data.len() as f64),
+            _ => usual,
         };
         let (data, held) = match share {
             Some(share) => data.split(share, args.seed).map(|(data, held)| (data, Some(held)))?,
@@ -83,7 +74,7 @@ impl Examples {
         let batches = Batches::new(data.clone(), args.batch - rehearsed, args.seed);
         let batches = if args.no_shuffle { batches.in_order() } else { batches };
         let from = From::Files { data, batches, before: Position::default() };
-        Ok(Self { from, held, rehearsed: None, options, by_itself })
+        Ok(Self { from, held, rehearsed: None, options, by_itself: usual.is_some() })
     }
 
     /// Adds the examples that the base answered to every step.
@@ -175,46 +166,31 @@ impl Examples {
         Ok(documents.iter().map(|document| data.texts().pieces(document)).collect())
     }
 
-    /// The number of examples that are learnt, if it is known.
-    pub fn len(&self) -> Option<u64> {
+    /// How much there is to learn, as far as it is known.
+    pub fn amount(&self) -> Amount {
         match &self.from {
-            From::Files { data, .. } => Some(data.len()),
-            From::Stdin(_) => None,
-        }
-    }
-
-    /// Batches of an epoch, if they are known.
-    pub fn batches(&self) -> Option<u64> {
-        match &self.from {
-            From::Files { batches, .. } => Some(batches.per_epoch()),
-            From::Stdin(_) => None,
+            From::Files { batches, .. } => Amount::of(batches, self.holds_out()),
+            From::Stdin(_) => Amount { holds_out: self.holds_out(), ..Amount::default() },
         }
     }
 
     /// Tokens that are computed together: enough for most batches and for every example.
     pub fn rows(&self, batch: u32) -> u32 {
-        let From::Files { data, .. } = &self.from else { return self.options.length.max(ROWS as u32) };
-        let Counts { tokens, documents, examples, longest, .. } = data.counts();
-        let others = self.held.iter().chain(self.rehearsed.iter().map(|of| &of.data));
-        let held = others.map(|data| data.counts().longest).max().unwrap_or(0);
-        let whole = tokens * u64::from(batch) / examples.max(1);
-        let slack = whole / 4 + tokens / documents.max(1);
-        u32::try_from((whole + slack).min(ROWS)).unwrap_or(u32::MAX).max(longest).max(held)
+        match &self.from {
+            From::Files { data, .. } => defaults::rows(data, self.others(), batch),
+            From::Stdin(_) => self.options.length.max(defaults::ROWS),
+        }
     }
 
-    /// The most tokens that examples fill a step with, if it is known: without packing a step has
-    /// one document, else at most those of a batch.
+    /// The examples beside those that are learnt.
+    fn others(&self) -> impl Iterator<Item = &Data> {
+        self.held.iter().chain(self.rehearsed.iter().map(|of| &of.data))
+    }
+
+    /// The most tokens that examples fill a step with, if it is known.
     pub fn most_rows(&self, batch: u32, packing: bool) -> Option<u32> {
         let From::Files { data, .. } = &self.from else { return None };
-        let rehearsed = self.rehearsed.as_ref().map(|of| &of.data);
-        let all = [Some(data), self.held.as_ref(), rehearsed].into_iter().flatten().map(Data::counts);
-        let most = all.map(|Counts { documents, examples, longest, .. }| match (packing, documents == examples) {
-            (false, _) => Some(longest),
-            (true, true) => Some(longest.saturating_mul(batch)),
-            // An example of several documents may have any number of tokens.
-            (true, false) => None,
-        });
-        most.collect::<Option<Vec<u32>>>()?.into_iter().max()
+        defaults::most_rows([data].into_iter().chain(self.others()), batch, packing)
     }
 
     /// Whether examples are held out for validation.

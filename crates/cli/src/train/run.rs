@@ -1,7 +1,6 @@
 //! The run: steps, validation, checkpoints, and what happens when it is stopped.
 
 use super::args::{Args, Base};
-use super::ending::{self, Why};
 use super::examples::Examples;
 use super::report::Report;
 use super::samples::Sample;
@@ -22,12 +21,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use train::{BaseDigest, Begin, Document, Folder, Loss, Record, Restored, Step, Trainer};
+use train::{BaseDigest, Begin, Document, Ended, Ending, Folder, Loss, Record, Restored, Step, Trainer};
 
 /// The time between checkpoints where no number of steps is asked for.
 const SAVE_EVERY: Duration = Duration::from_secs(300);
-/// Validations of a run, about.
-const VALIDATIONS: u64 = 10;
 /// How often a lost device is opened again without a checkpoint in between.
 const REOPENED: u32 = 3;
 
@@ -213,7 +210,7 @@ impl<'a> Run<'a> {
                 Ok(None) if before == 0 => {
                     return Err(Error::msg("stdin: no example; is the program before the pipe right?"));
                 }
-                Ok(None) => break Why::Steps,
+                Ok(None) => break Ended::Steps,
                 Err(error) => return Err(self.failed(error)),
             };
             let result = self.step(&batch);
@@ -225,7 +222,7 @@ impl<'a> Run<'a> {
                 Err(error) if !is_cancelled(&error) => return Err(self.failed(error)),
                 _ => return self.stopped(),
             }
-            if let Some((first, last)) = ending::risen(self.folder.records()) {
+            if let Some((first, last)) = Ending::risen(self.folder.records()) {
                 return Err(Error::msg(risen(&self.start.settings, first, last)));
             }
         };
@@ -237,11 +234,12 @@ impl<'a> Run<'a> {
         let is_first = self.trainer.tally().steps == 0;
         self.report.begins(self.trainer.tally().steps + 1, self.folder.records().last());
         let step = self.watched(|trainer, watch| trainer.step(batch, watch))?;
-        let validation = match self.is_validated(step.number).then(|| self.validation()).transpose() {
-            // The step itself is done.
-            Err(error) if is_cancelled(&error) => None,
-            other => other?.flatten(),
-        };
+        let validation =
+            match self.start.settings.ending.is_validated(step.number).then(|| self.validation()).transpose() {
+                // The step itself is done.
+                Err(error) if is_cancelled(&error) => None,
+                other => other?.flatten(),
+            };
         let tokens = batch.iter().map(|document| document.ids.len() as u64).sum();
         let Step { number: step, ref loss, norm, rate, ref skipped } = step;
         self.side_results(is_first, step, loss)?;
@@ -273,14 +271,9 @@ impl<'a> Run<'a> {
         named(self.args, work(&mut self.trainer, watch))
     }
 
-    fn is_validated(&self, step: u64) -> bool {
-        let steps = self.start.settings.ending.steps;
-        step.is_multiple_of(steps.map_or(100, |steps| steps.div_ceil(VALIDATIONS))) || Some(step) == steps
-    }
-
     /// Writes the results of a validated step, and those of the best step; returns sample answers.
     fn validated(&mut self, loss: Option<f64>) -> Result<Vec<Sample>> {
-        let best = ending::best(self.folder.records()).and_then(|record| record.validation);
+        let best = Ending::best(self.folder.records()).and_then(|record| record.validation);
         let last = self.folder.last()?;
         named(self.args, results::save(self.args, &self.trainer, &last))?;
         if loss.is_some_and(|loss| best.is_none_or(|best| loss < best)) {
@@ -367,7 +360,7 @@ impl<'a> Run<'a> {
         Error::msg(format!("{}; {said}", line(&error)))
     }
 
-    fn finished(mut self, why: Why) -> Result<()> {
+    fn finished(mut self, why: Ended) -> Result<()> {
         if self.args.streams() {
             self.start.examples.say_unused();
         }
@@ -377,12 +370,12 @@ impl<'a> Run<'a> {
         self.report.curve(self.folder.records())?;
         let results = results.and_then(|results| saved.map(|()| results))?;
         let tally = self.trainer.tally();
-        let best = ending::best(self.folder.records());
+        let best = Ending::best(self.folder.records());
         if self.args.json {
             let ended = match why {
-                Why::Steps => "steps",
-                Why::Patience { .. } => "patience",
-                Why::Flat => "flat",
+                Ended::Steps => "steps",
+                Ended::Patience { .. } => "patience",
+                Ended::Flat => "flat",
             };
             let merges = results::merges(self.args, self.start.model.weights(), &self.trainer);
             let merges = named(self.args, merges)?;
@@ -395,9 +388,9 @@ impl<'a> Run<'a> {
         }
         let skipped = if tally.skipped > 0 { format!(", {} of them skipped", tally.skipped) } else { String::new() };
         let ended = match why {
-            Why::Steps => String::new(),
-            Why::Patience { best } => format!("; the validation got no better after step {best}"),
-            Why::Flat => "; the loss is flat (--epochs learns longer)".to_string(),
+            Ended::Steps => String::new(),
+            Ended::Patience { best } => format!("; the validation got no better after step {best}"),
+            Ended::Flat => "; the loss is flat (--epochs learns longer)".to_string(),
         };
         Ok(writeln!(std::io::stdout(), "{}{skipped}{ended}; {results}", counted(tally.steps, "step"))?)
     }
@@ -407,7 +400,7 @@ impl<'a> Run<'a> {
         if let Some(svg) = curve::svg(self.folder.records()) {
             gguf::atomic_write(self.folder.file("loss.svg"), |out| out.write_all(svg.as_bytes()))?;
         }
-        let (args, best) = (self.args, ending::best(self.folder.records()).map(|record| record.step));
+        let (args, best) = (self.args, Ending::best(self.folder.records()).map(|record| record.step));
         if best.is_none_or(|best| best == self.trainer.tally().steps) {
             named(args, results::save(args, &self.trainer, self.folder.path()))?;
         }

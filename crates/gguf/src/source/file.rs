@@ -20,14 +20,16 @@ impl FileSource {
     /// because opening a pipe blocks.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let open = || -> Result<Self> {
-            check_regular(&fs::metadata(path).map_err(|error| Error::Open { error })?)?;
-            let file = File::open(path).map_err(|error| Error::Open { error })?;
-            let metadata = file.metadata().map_err(|error| Error::Open { error })?;
-            check_regular(&metadata)?;
-            Ok(Self { file, len: metadata.len() })
-        };
-        open().map_err(|error| error.in_file(path))
+        Self::open_unnamed(path).map_err(|error| error.in_file(path))
+    }
+
+    /// As [`FileSource::open`]. Errors do not name the file.
+    pub(crate) fn open_unnamed(path: &Path) -> Result<Self> {
+        check_regular(&fs::metadata(path).map_err(|error| Error::Open { error })?)?;
+        let file = File::open(path).map_err(|error| Error::Open { error })?;
+        let metadata = file.metadata().map_err(|error| Error::Open { error })?;
+        check_regular(&metadata)?;
+        Ok(Self { file, len: metadata.len() })
     }
 
     #[cfg(feature = "mmap")]

@@ -71,4 +71,4 @@ macro_rules! memory {
     )*};
 }
 
-memory!(Vec<u8> &'static [u8] Arc<[u8]> Cow<'static, [u8]>);
+memory!(Vec<u8> &'static [u8] Arc<[u8]> Arc<Vec<u8>> Cow<'static, [u8]>);

@@ -24,10 +24,11 @@ use crate::error::Error;
 use crate::left_out::LeftOut;
 use container::Container;
 use factor::{BaseCopy, Contents, Factor, Pair, Side};
-use gguf::{Gguf, Source};
+use gguf::{Directory, FileDirectory, Gguf, Source};
 use kernels::{LowRank, Weight, Weights};
 use names::{LINEARS, keys_of, layer, names};
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// An opened adapter. Its container, names and ranks are checked; no factor is loaded yet.
@@ -63,22 +64,42 @@ impl AdapterFile {
     }
 
     fn open_any(path: &Path) -> Result<Self, AdapterError> {
-        let file = if path.is_dir() { tensors_in(path)? } else { path.to_path_buf() };
+        let file = match path.is_dir() {
+            true => path.join(tensors_in(&FileDirectory::new(path))?),
+            false => path.to_path_buf(),
+        };
         let source = gguf::FileSource::open(&file)?;
-        let mut magic = [0; 4];
-        if source.len_bytes() >= 4 && source.read_at(0, &mut magic).is_ok() {
-            match &magic {
-                b"GGUF" => return Self::from_gguf(Gguf::open(file)?),
-                b"PK\x03\x04" => return Err(AdapterError::Pickle),
-                _ => {}
-            }
+        if magic(&source) == *b"GGUF" {
+            return Self::from_gguf(Gguf::open(file)?);
+        }
+        let beside = FileDirectory::new(file.parent().unwrap_or(Path::new("")));
+        Self::from_any(Box::new(source), &beside)
+    }
+
+    /// Reads an adapter of a folder that need not be in the file system: of its file `name`, or
+    /// without a name PEFT's `adapter_model.safetensors`. The configuration is beside it.
+    ///
+    /// # Errors
+    /// The reason why the files are refused.
+    pub fn read(folder: &dyn Directory, name: Option<&str>) -> Result<Self, AdapterError> {
+        let name = name.map_or_else(|| tensors_in(folder), Ok)?;
+        let source = folder.open(name).map_err(|error| AdapterError::Read { what: "the factors", error });
+        let read = |source: Box<dyn Source>| Self::from_any(source, folder);
+        source.and_then(read).map_err(|error| error.at(folder.locate(name)))
+    }
+
+    /// Takes a file in any form, and the configuration of its folder if its form has one.
+    fn from_any(source: Box<dyn Source>, folder: &dyn Directory) -> Result<Self, AdapterError> {
+        match &magic(&*source) {
+            b"GGUF" => return Self::from_gguf(Gguf::from_source(source)?),
+            b"PK\x03\x04" => return Err(AdapterError::Pickle),
+            _ => {}
         }
         let mut header = [0; 9];
         if source.len_bytes() < 9 || source.read_at(0, &mut header).is_ok() && header[8] != b'{' {
             return Err(AdapterError::Header { reason: "its header is not a JSON object".to_string() });
         }
-        let config = file.with_file_name("adapter_config.json");
-        Self::from_safetensors(Box::new(source), || read_config(&config).map_err(|error| error.at(config)))
+        Self::from_safetensors(source, || read_config(folder).map_err(|error| error.at(folder.locate(CONFIG))))
     }
 
     /// Takes an open file in llama.cpp's form.
@@ -204,28 +225,38 @@ impl AdapterFile {
     }
 }
 
-/// The file of factors in PEFT's folder.
-fn tensors_in(folder: &Path) -> Result<PathBuf, AdapterError> {
-    let file = folder.join("adapter_model.safetensors");
-    match () {
-        () if file.exists() => Ok(file),
-        () if folder.join("adapters.safetensors").exists() => Err(AdapterError::Mlx),
-        () if folder.join("adapter_model.bin").exists() => Err(AdapterError::Pickle),
-        () => Ok(file),
+/// The first bytes of a file; zeros if it has fewer.
+fn magic(source: &dyn Source) -> [u8; 4] {
+    let mut magic = [0; 4];
+    match source.len_bytes() >= 4 && source.read_at(0, &mut magic).is_ok() {
+        true => magic,
+        false => [0; 4],
     }
 }
 
-fn read_config(path: &Path) -> Result<String, AdapterError> {
-    use std::io::Read as _;
+/// The configuration in PEFT's folder.
+const CONFIG: &str = "adapter_config.json";
+
+/// The file of factors in PEFT's folder.
+fn tensors_in(folder: &dyn Directory) -> Result<&'static str, AdapterError> {
+    const TENSORS: &str = "adapter_model.safetensors";
+    let has = |name: &str| folder.item(name).is_ok();
+    match () {
+        () if has(TENSORS) => Ok(TENSORS),
+        () if has("adapters.safetensors") => Err(AdapterError::Mlx),
+        () if has("adapter_model.bin") => Err(AdapterError::Pickle),
+        () => Ok(TENSORS),
+    }
+}
+
+fn read_config(folder: &dyn Directory) -> Result<String, AdapterError> {
     /// Far more than the patterns of a real model need.
     const MAX_BYTES: u64 = 256 << 10;
-    let read = || {
-        let mut text = String::new();
-        std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-        Ok(text)
-    };
+    let text = folder.read(CONFIG, MAX_BYTES + 1).and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+    });
     let text =
-        read().map_err(|error| AdapterError::Read { what: "the configuration that belongs to safetensors", error })?;
+        text.map_err(|error| AdapterError::Read { what: "the configuration that belongs to safetensors", error })?;
     if text.len() as u64 > MAX_BYTES {
         return Err(AdapterError::Config { reason: format!("longer than {MAX_BYTES} bytes") });
     }

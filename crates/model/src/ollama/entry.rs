@@ -7,12 +7,13 @@ use crate::chat::{ChatTemplate, Message, RenderOptions};
 use crate::error::json_reason;
 use crate::file::ModelFile;
 use crate::note::Note;
-use gguf::Progress;
+use gguf::{Directory, Item, Progress, Source};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The kinds of layers whose content applies, and licenses.
 const APPLIED: [&str; 7] = ["model", "adapter", "template", "system", "params", "messages", "license"];
@@ -22,19 +23,27 @@ const MAX_TEXT: u64 = 1 << 20;
 const CHUNK: usize = 1 << 20;
 
 /// A layer's file, whose length is the one in the manifest.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Blob {
     /// Its kind: `model`, `projector`, `adapter`, ..
     pub kind: String,
-    /// Its file.
+    /// Its file: of the file system, unless the store is elsewhere. Then [`Blob::open`] opens it.
     pub path: PathBuf,
     /// Its length.
     pub bytes: u64,
     digest: Digest,
+    store: Arc<dyn Directory>,
+}
+
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, path, bytes, .. } = self;
+        f.debug_struct("Blob").field("kind", kind).field("path", path).field("bytes", bytes).finish_non_exhaustive()
+    }
 }
 
 /// A model of the store.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Entry {
     /// Its name, with the store's spelling.
     pub name: Name,
@@ -59,14 +68,15 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Reads the model that the manifest file `manifest` in the store `root` describes.
-    pub(super) fn read(root: &Path, name: Name, manifest: &Path) -> Result<Self, OllamaError> {
-        let unusable = |reason: String| OllamaError::Manifest { path: manifest.to_owned(), reason };
-        let limit = super::manifest::MAX_BYTES + 1;
-        let json =
-            bounded(manifest, limit).map_err(|error| OllamaError::Unreadable { path: manifest.to_owned(), error })?;
+    /// Reads the model that the manifest of this name in a store describes.
+    pub(super) fn read(store: &Arc<dyn Directory>, name: Name) -> Result<Self, OllamaError> {
+        let (manifest, limit) = (name.manifest(), super::manifest::MAX_BYTES + 1);
+        let unusable = |reason: String| OllamaError::Manifest { path: store.locate(&manifest), reason };
+        let json = store
+            .read(&manifest, limit)
+            .map_err(|error| OllamaError::Unreadable { path: store.locate(&manifest), error })?;
         let parsed = Manifest::parse(&json).map_err(unusable)?;
-        let blob = |layer: &Layer| Blob::new(root, &name, layer);
+        let blob = |layer: &Layer| Blob::new(store, &name, layer);
         let all = |kind| parsed.of(kind).map(blob).collect::<Result<Vec<Blob>, _>>();
         let model = match (all("model")?.as_slice(), parsed.of("tensor").next()) {
             ([one], _) => one.clone(),
@@ -161,8 +171,7 @@ impl Entry {
             let found = blob.hash(|bytes| {
                 done += bytes;
                 progress(Progress { done, total });
-            });
-            let found = found.map_err(|error| OllamaError::Unreadable { path: blob.path.clone(), error })?;
+            })?;
             if found != blob.digest.hex() {
                 let (name, kind) = (self.name.to_string(), blob.kind.clone());
                 return Err(OllamaError::BlobDigest { name, kind, path: blob.path.clone(), found });
@@ -173,12 +182,12 @@ impl Entry {
 }
 
 impl Blob {
-    fn new(root: &Path, name: &Name, layer: &Layer) -> Result<Self, OllamaError> {
-        let path = root.join("blobs").join(layer.digest.file_name());
-        let (name, kind) = (name.to_string(), layer.kind.clone());
-        let found = match std::fs::metadata(&path) {
-            Ok(metadata) if metadata.is_file() => metadata.len(),
-            Ok(_) => return Err(OllamaError::BlobMissing { name, kind, path }),
+    fn new(store: &Arc<dyn Directory>, name: &Name, layer: &Layer) -> Result<Self, OllamaError> {
+        let (inside, store, digest) = (layer.digest.path(), Arc::clone(store), layer.digest.clone());
+        let (name, kind, path) = (name.to_string(), layer.kind.clone(), store.locate(&inside));
+        let found = match store.item(&inside) {
+            Ok(Item::File { bytes }) => bytes,
+            Ok(Item::Folder) => return Err(OllamaError::BlobMissing { name, kind, path }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(OllamaError::BlobMissing { name, kind, path });
             }
@@ -187,7 +196,19 @@ impl Blob {
         if found != layer.bytes {
             return Err(OllamaError::BlobSize { name, kind, path, expected: layer.bytes, found });
         }
-        Ok(Self { kind, path, bytes: found, digest: layer.digest.clone() })
+        Ok(Self { kind, path, bytes: found, digest, store })
+    }
+
+    /// Opens the file, wherever the store is.
+    ///
+    /// # Errors
+    /// [`OllamaError::Unreadable`].
+    pub fn open(&self) -> Result<Box<dyn Source>, OllamaError> {
+        self.store.open(&self.digest.path()).map_err(|error| self.unreadable(error))
+    }
+
+    fn unreadable(&self, error: io::Error) -> OllamaError {
+        OllamaError::Unreadable { path: self.path.clone(), error }
     }
 
     fn text(&self, name: &Name) -> Result<String, OllamaError> {
@@ -199,23 +220,20 @@ impl Blob {
                 limit: MAX_TEXT,
             });
         }
-        let bytes = bounded(&self.path, MAX_TEXT)
-            .map_err(|error| OllamaError::Unreadable { path: self.path.clone(), error })?;
+        let bytes = self.store.read(&self.digest.path(), MAX_TEXT).map_err(|error| self.unreadable(error))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// The file's SHA-256 in hexadecimal digits.
-    fn hash(&self, mut read: impl FnMut(u64)) -> io::Result<String> {
-        let (mut file, mut hasher, mut chunk) = (File::open(&self.path)?, Sha256::new(), vec![0; CHUNK]);
-        loop {
-            match file.read(&mut chunk)? {
-                0 => return Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
-                n => {
-                    hasher.update(&chunk[..n]);
-                    read(n as u64);
-                }
-            }
+    fn hash(&self, mut read: impl FnMut(u64)) -> Result<String, OllamaError> {
+        let (file, mut hasher, mut chunk) = (self.open()?, Sha256::new(), vec![0; CHUNK]);
+        for at in (0..file.len_bytes()).step_by(CHUNK) {
+            let chunk = &mut chunk[..(file.len_bytes() - at).min(CHUNK as u64) as usize];
+            file.read_at(at, chunk).map_err(|error| self.unreadable(error))?;
+            hasher.update(&*chunk);
+            read(chunk.len() as u64);
         }
+        Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 }
 
@@ -244,10 +262,4 @@ fn names_renderer(json: &str) -> bool {
     let config: Option<Map<String, Value>> = serde_json::from_str(json).ok();
     let renderer = config.as_ref().and_then(|config| config.get("renderer")?.as_str());
     renderer.is_some_and(|name| !name.is_empty())
-}
-
-fn bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![];
-    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

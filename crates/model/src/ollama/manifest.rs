@@ -45,9 +45,9 @@ impl Digest {
         &self.0
     }
 
-    /// The blob's file.
-    pub(super) fn file_name(&self) -> String {
-        format!("sha256-{}", self.0)
+    /// The path of the blob in a store.
+    pub(super) fn path(&self) -> String {
+        format!("blobs/sha256-{}", self.0)
     }
 }
 
@@ -107,13 +107,10 @@ pub fn fuzz(bytes: &[u8]) -> bool {
     match Manifest::parse(bytes) {
         Ok(manifest) => {
             for layer in &manifest.layers {
-                let name = layer.digest.file_name();
-                let mut components = std::path::Path::new(&name).components();
-                assert!(
-                    matches!(components.next(), Some(std::path::Component::Normal(_))) && components.next().is_none(),
-                    "{name:?}"
-                );
-                assert_eq!(name.len(), 71);
+                let path = layer.digest.path();
+                let components: Vec<_> = std::path::Path::new(&path).components().collect();
+                assert!(components.iter().all(|part| matches!(part, std::path::Component::Normal(_))), "{path:?}");
+                assert_eq!((components.len(), path.len()), (2, "blobs/".len() + 71));
             }
             assert!(manifest.of("model").count() <= manifest.layers.len());
             true

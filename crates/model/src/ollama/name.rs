@@ -7,6 +7,8 @@ use std::str::FromStr;
 const HOST: &str = "registry.ollama.ai";
 const USER: &str = "library";
 const TAG: &str = "latest";
+/// The folder of all manifests.
+pub(super) const MANIFESTS: &str = "manifests";
 
 /// `[ollama://][[HOST/]USER/]NAME[:TAG]`, with every part checked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,8 +48,13 @@ impl Name {
         sound.then_some(Self { host, user, model, tag })
     }
 
+    /// The path of the manifest in a store.
+    pub(super) fn manifest(&self) -> String {
+        format!("{MANIFESTS}/{}", self.parts().join("/"))
+    }
+
     /// The parts, outermost first: the folders and the file name of the manifest.
-    pub(super) fn parts(&self) -> [&str; 4] {
+    fn parts(&self) -> [&str; 4] {
         [&self.host, &self.user, &self.model, &self.tag]
     }
 

@@ -1,16 +1,26 @@
-//! The model stores on this machine.
+//! The model stores on this machine, or those that a host gives.
 
+use super::name::MANIFESTS;
 use super::{Entry, Name, OllamaError};
-use std::path::{Path, PathBuf};
+use gguf::{Directory, FileDirectory, Item};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Upper limits: of names in a list, and of names in an error.
 const MAX_NAMES: usize = 10_000;
 const NEAR: usize = 5;
 
 /// Folders in which Ollama may keep models, in order of search.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Stores {
-    roots: Vec<PathBuf>,
+    roots: Vec<Arc<dyn Directory>>,
+}
+
+impl fmt::Debug for Stores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.roots.iter().map(|root| root.locate(""))).finish()
+    }
 }
 
 /// A name that a store lists, and its model.
@@ -36,13 +46,18 @@ impl Stores {
 
     /// Stores in these folders.
     pub fn new(roots: impl IntoIterator<Item = PathBuf>) -> Self {
-        let mut stores = Self::default();
+        let mut paths = vec![];
         for root in roots {
-            if !stores.roots.contains(&root) {
-                stores.roots.push(root);
+            if !paths.contains(&root) {
+                paths.push(root);
             }
         }
-        stores
+        Self::of(paths.into_iter().map(|root| Arc::new(FileDirectory::new(root)) as Arc<dyn Directory>))
+    }
+
+    /// Stores in these folders, which need not be folders of the file system.
+    pub fn of(roots: impl IntoIterator<Item = Arc<dyn Directory>>) -> Self {
+        Self { roots: roots.into_iter().collect() }
     }
 
     /// The model of this name in the first store that has it. Upper and lower case may differ.
@@ -52,20 +67,20 @@ impl Stores {
     /// cannot be used.
     pub fn find(&self, name: &Name) -> Result<Entry, OllamaError> {
         for root in &self.roots {
-            let manifest = manifest(root, name);
-            match std::fs::metadata(&manifest) {
-                Ok(metadata) if metadata.is_file() => return Entry::read(root, name.clone(), &manifest),
+            let manifest = name.manifest();
+            match root.item(&manifest) {
+                Ok(Item::File { .. }) => return Entry::read(root, name.clone()),
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                    return Err(OllamaError::Unreadable { path: manifest, error });
+                    return Err(OllamaError::Unreadable { path: root.locate(&manifest), error });
                 }
                 _ => {}
             }
         }
         let names = self.names();
         if let Some((root, like)) = names.iter().find(|(_, listed)| listed.is_like(name)) {
-            return Entry::read(root, like.clone(), &manifest(root, like));
+            return Entry::read(root, like.clone());
         }
-        let stores = self.roots.iter().filter(|root| root.is_dir()).cloned().collect();
+        let stores = self.roots.iter().filter(|root| is_folder(root, "")).map(|root| root.locate("")).collect();
         Err(OllamaError::NotFound {
             name: name.to_string(),
             near: near(name, names.into_iter().map(|(_, name)| name)),
@@ -79,7 +94,7 @@ impl Stores {
         let mut listed: Vec<Listed> = vec![];
         for (root, name) in self.names() {
             if listed.iter().all(|known| known.name != name) {
-                let entry = Entry::read(root, name.clone(), &manifest(root, &name));
+                let entry = Entry::read(root, name.clone());
                 listed.push(Listed { name, entry });
             }
         }
@@ -89,19 +104,21 @@ impl Stores {
 
     /// Whether there is any store.
     pub fn any(&self) -> bool {
-        self.roots.iter().any(|root| root.join("manifests").is_dir())
+        self.roots.iter().any(|root| is_folder(root, MANIFESTS))
     }
 
-    fn names(&self) -> Vec<(&Path, Name)> {
+    fn names(&self) -> Vec<(&Arc<dyn Directory>, Name)> {
         let mut names = vec![];
         for root in &self.roots {
-            for (host, path) in entries(&root.join("manifests")) {
-                for (user, path) in entries(&path) {
-                    for (model, path) in entries(&path) {
-                        let tags = entries(&path).into_iter().filter(|(_, path)| path.is_file());
-                        names.extend(
-                            tags.filter_map(|(tag, _)| Some((root.as_path(), Name::new(&host, &user, &model, &tag)?))),
-                        );
+            // A folder that cannot be read has no names.
+            let inside = |folder: &str| root.names(folder, MAX_NAMES).unwrap_or_default();
+            for host in inside(MANIFESTS) {
+                for user in inside(&format!("{MANIFESTS}/{host}")) {
+                    for model in inside(&format!("{MANIFESTS}/{host}/{user}")) {
+                        let tags = inside(&format!("{MANIFESTS}/{host}/{user}/{model}"));
+                        let names_of_tags = tags.iter().filter_map(|tag| Name::new(&host, &user, &model, tag));
+                        let is_file = |name: &Name| matches!(root.item(&name.manifest()), Ok(Item::File { .. }));
+                        names.extend(names_of_tags.filter(is_file).map(|name| (root, name)));
                     }
                 }
             }
@@ -111,17 +128,8 @@ impl Stores {
     }
 }
 
-fn manifest(root: &Path, name: &Name) -> PathBuf {
-    name.parts().iter().fold(root.join("manifests"), |path, part| path.join(part))
-}
-
-/// The entries of a folder, sorted by name; empty if it cannot be read.
-fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_NAMES);
-    let mut entries: Vec<_> =
-        entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
-    entries.sort();
-    entries
+fn is_folder(root: &Arc<dyn Directory>, path: &str) -> bool {
+    matches!(root.item(path), Ok(Item::Folder))
 }
 
 /// The names most similar to `wanted`: first by the edit distance of the model's name, then by the

@@ -1,11 +1,13 @@
 //! A store in Ollama's layout, built in a folder, intact and damaged.
 
 use crate::common;
+use gguf::{Directory, FileDirectory, Item, MemoryDirectory};
 use model::Sampling;
 use model::ollama::{Name, OllamaError, Stores, fuzz};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 struct Store {
     folder: tempfile::TempDir,
@@ -140,6 +142,39 @@ fn users_hosts_and_the_default_tag_have_folders_of_their_own() {
     }
     let listed: Vec<String> = store.stores().list().iter().map(|listed| listed.name.to_string()).collect();
     assert_eq!(listed, ["hf.co/me/a-GGUF:Q4_K_M", "a:latest", "me/a:latest"]);
+}
+
+#[test]
+fn a_store_need_not_be_in_the_file_system() {
+    let store = Store::new();
+    let layers = ["model", "params"]
+        .map(|kind| store.layer(kind, if kind == "params" { b"{\"top_k\": 7}" } else { b"gguf bytes" }));
+    store.model("registry.ollama.ai/me/a/e2b", layers.to_vec());
+    let memory = MemoryDirectory::new();
+    let mut folders = vec![String::new()];
+    let files = FileDirectory::new(store.root());
+    while let Some(folder) = folders.pop() {
+        for name in files.names(&folder, 99).unwrap() {
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            match files.item(&path).unwrap() {
+                Item::Folder => folders.push(path),
+                Item::File { bytes } => {
+                    memory.write(&path, &mut |out| out.write_all(&files.read(&path, bytes)?)).unwrap();
+                }
+            }
+        }
+    }
+    let stores = Stores::of([Arc::new(memory) as Arc<dyn Directory>]);
+    assert!(stores.any());
+    assert_eq!(stores.list().iter().map(|listed| listed.name.to_string()).collect::<Vec<_>>(), ["me/a:e2b"]);
+    let entry = stores.find(&"me/A:e2b".parse().unwrap()).unwrap();
+    let mut bytes = [0; 10];
+    entry.model.open().unwrap().read_at(0, &mut bytes).unwrap();
+    assert_eq!((&bytes, entry.params.number("top_k")), (b"gguf bytes", Some(7.0)));
+    assert_eq!(entry.model.path, Path::new(&format!("blobs/sha256-{}", hex(b"gguf bytes"))));
+    entry.verify(&|_| {}).unwrap();
+    let line = stores.find(&"b".parse().unwrap()).unwrap_err().to_string();
+    assert!(line.contains("it has me/a:e2b"), "{line}");
 }
 
 #[test]

@@ -3,21 +3,23 @@
 use crate::error::Error;
 use gguf::GgufBuilder;
 use model::{EMBEDDING, FactorPair, transpose};
-use std::path::Path;
+use std::io::Write;
 
-/// Writes factors as llama.cpp's GGUF, f32, whole or not at all.
+/// Writes factors as llama.cpp's GGUF, f32.
 ///
 /// The form has one alpha for all pairs, and a pair's scale is alpha / rank. It is the alpha of the
 /// first pair. A pair with another scale than this gets the quotient of the two multiplied into
 /// its factor B, which is rounded to f32 once.
 ///
 /// # Errors
-/// [`Error::Write`] if there are no factors, and [`Error::File`].
-pub fn save_gguf(path: impl AsRef<Path>, architecture: &str, factors: &[FactorPair]) -> Result<(), Error> {
-    let path = path.as_ref();
-    let Some(first) = factors.first() else {
-        return Err(Error::Write { file: path.display().to_string(), reason: "there are no factors".to_string() });
-    };
+/// [`Error::NoForm`] if there are no factors, and [`Error::File`].
+pub fn write_gguf(out: impl Write, architecture: &str, factors: &[FactorPair]) -> Result<(), Error> {
+    Ok(file(architecture, factors)?.write_to(out)?)
+}
+
+/// The file that [`write_gguf`] writes.
+pub(crate) fn file(architecture: &str, factors: &[FactorPair]) -> Result<GgufBuilder<'static>, Error> {
+    let first = factors.first().ok_or_else(|| Error::no_form("there are no factors"))?;
     let alpha = first.scale * first.rank as f32;
     // Readers take an alpha of zero for a scale of one.
     let alpha = if alpha == 0.0 { first.rank as f32 } else { alpha };
@@ -26,7 +28,7 @@ pub fn save_gguf(path: impl AsRef<Path>, architecture: &str, factors: &[FactorPa
         .set("general.architecture", architecture)
         .set("adapter.type", "lora")
         .set("adapter.lora.alpha", alpha);
-    let file = factors.iter().fold(file, |file, pair| {
+    Ok(factors.iter().fold(file, |file, pair| {
         let rank = u64::from(pair.rank);
         let dims = |values: &[f32]| values.len() as u64 / rank;
         let name = |side: &str| format!("{}.lora_{side}", pair.target);
@@ -37,8 +39,7 @@ pub fn save_gguf(path: impl AsRef<Path>, architecture: &str, factors: &[FactorPa
             return file.tensor_f32(name("a"), &[rank, dims(&b)], &b).tensor_f32(name("b"), &[rank, dims(&a)], &a);
         }
         file.tensor_f32(name("a"), &[dims(&pair.a), rank], &pair.a).tensor_f32(name("b"), &[rank, dims(&b)], &b)
-    });
-    Ok(file.save(path)?)
+    }))
 }
 
 /// The factor B for readers whose scale is alpha / rank.

@@ -1,13 +1,15 @@
 //! PEFT's form of an adapter: `adapter_config.json` beside `adapter_model.safetensors`.
 
 use crate::error::Error;
-use crate::files::{TensorF32, save_then};
+use crate::files::{TensorF32, serialized};
+use gguf::Directory;
 use model::{EMBEDDING, FactorPair, Model, peft_module, transpose};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
-use std::path::Path;
+
+/// The two files of the form.
+const CONFIG: &str = "adapter_config.json";
+const TENSORS: &str = "adapter_model.safetensors";
 
 /// The text model's prefix in a checkpoint that has nothing but text.
 const TEXT: &str = "model";
@@ -72,7 +74,7 @@ impl PeftOptions {
 }
 
 /// Writes factors as a folder that PEFT loads: `adapter_config.json` and
-/// `adapter_model.safetensors`, f32. The folder is made if it does not exist.
+/// `adapter_model.safetensors`, f32.
 ///
 /// Each file is written whole or not at all. If the folder has an adapter of another configuration,
 /// the old configuration is removed before the new factors appear, and the new one comes last: a
@@ -80,32 +82,25 @@ impl PeftOptions {
 /// same configuration replace each other in one step.
 ///
 /// # Errors
-/// [`Error::Write`] for factors that have no name in PEFT's form, and [`Error::File`].
-pub fn save_peft(folder: impl AsRef<Path>, factors: &[FactorPair], options: &PeftOptions) -> Result<(), Error> {
-    let folder = folder.as_ref();
-    let failed = |reason: String| Error::Write { file: folder.display().to_string(), reason };
+/// [`Error::NoForm`] for factors that have no name in PEFT's form, and [`Error::File`].
+pub fn write_peft(into: &dyn Directory, factors: &[FactorPair], options: &PeftOptions) -> Result<(), Error> {
     let mut modules = vec![];
     for pair in factors {
         let module = peft_module(&options.prefix, &pair.target);
-        modules.push(module.ok_or_else(|| failed(format!("PEFT has no name for factors of {}", pair.target)))?);
+        modules.push(module.ok_or_else(|| Error::no_form(format!("PEFT has no name for factors of {}", pair.target)))?);
     }
     if modules.is_empty() {
-        return Err(failed("there are no factors".to_string()));
+        return Err(Error::no_form("there are no factors"));
     }
-    let mut config =
-        serde_json::to_string_pretty(&config(factors, &modules, options)).map_err(|error| failed(error.to_string()))?;
-    config.push('\n');
-    let create = |error| Error::from(gguf::Error::Write { error }.in_file(folder));
-    fs::create_dir_all(folder).map_err(create)?;
-    let path = folder.join("adapter_config.json");
-    let stays = fs::read_to_string(&path).is_ok_and(|old| old == config);
-    let remove = || match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    };
-    let tensors = factors.iter().zip(&modules).flat_map(|(pair, module)| tensors(pair, module)).collect();
-    save_then(&folder.join("adapter_model.safetensors"), tensors, || if stays { Ok(()) } else { remove() })?;
-    if stays { Ok(()) } else { Ok(gguf::atomic_write(&path, |out| out.write_all(config.as_bytes()))?) }
+    let config = format!("{:#}\n", config(factors, &modules, options));
+    let stays = into.read(CONFIG, config.len() as u64 + 1).is_ok_and(|old| old == config.as_bytes());
+    let tensors = serialized(factors.iter().zip(&modules).flat_map(|(pair, module)| tensors(pair, module)).collect())?;
+    into.write(TENSORS, &mut |out| {
+        out.write_all(&tensors)?;
+        out.flush()?;
+        if stays { Ok(()) } else { into.remove(CONFIG) }
+    })?;
+    if stays { Ok(()) } else { Ok(into.write(CONFIG, &mut |out| out.write_all(config.as_bytes()))?) }
 }
 
 fn tensors(pair: &FactorPair, module: &str) -> [TensorF32; 2] {

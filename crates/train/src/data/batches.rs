@@ -59,6 +59,12 @@ impl Batches {
         Self { seed: None, ..self }
     }
 
+    /// The examples.
+    #[must_use]
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
     /// Batches of an epoch.
     #[must_use]
     pub fn per_epoch(&self) -> u64 {
