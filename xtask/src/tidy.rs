@@ -38,11 +38,14 @@ const NO_OPERATION: &[(&str, &str)] =
 
 /// Words that only these files of the libraries may contain: (word, path, reason).
 const ONLY: &[(&str, &str, &str)] = &[
+    (BROWSER, "crates/gguf/src/host.rs", "says what need not be shared between threads"),
     (BROWSER, "crates/kernels/src/lib.rs", "leaves out the module of functions that block"),
     (BROWSER, "crates/kernels/src/platform/mod.rs", "chooses between the two files of the folder"),
     (BROWSER, "crates/model/src/chat/strftime.rs", "a browser has no clock"),
     (BROWSER, "crates/train/src/checkpoint/base.rs", "a browser has no threads for a digest"),
     (BROWSER, "crates/model/src/gpu.rs", "leaves out the module of functions that block"),
+    (BROWSER, "crates/train/src/host.rs", "a browser has no threads"),
+    (BROWSER, "crates/web/src/lib.rs", "the crate is for browsers alone"),
     (BROWSER, "crates/train/src/lib.rs", "leaves out functions that block, and those that take paths"),
     ("pollster::", "crates/kernels/src/platform/native.rs", "the one place that blocks on a future"),
 ];

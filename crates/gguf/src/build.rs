@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::header::{DEFAULT_ALIGNMENT, MAX_ALIGNMENT};
+use crate::host::WriteData;
 use crate::meta_value::put_string;
 use crate::metadata::MAX_KEY_BYTES;
 use crate::tensor::{MAX_DIMS, MAX_NAME_BYTES, data_bytes};
-use crate::{Error, GgmlType, Gguf, MetaValue, NameProblem, Result, atomic_write};
+use crate::{Error, GgmlType, Gguf, MaybeSend, MaybeSync, MetaValue, NameProblem, Result, atomic_write};
 
 /// Collects metadata and tensors and writes them. Keys and tensors keep their order.
 ///
@@ -38,8 +39,6 @@ enum Data<'a> {
     /// Produced while the file is written.
     Written(Arc<WriteData<'a>>),
 }
-
-type WriteData<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a;
 
 impl fmt::Debug for Data<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,7 +109,7 @@ impl<'a> GgufBuilder<'a> {
         name: impl Into<String>,
         dims: &[u64],
         ty: GgmlType,
-        write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a,
+        write: impl Fn(&mut dyn Write) -> io::Result<()> + MaybeSend + MaybeSync + 'a,
     ) -> Self {
         self.add(name.into(), dims, ty.number().ok_or(ty), Data::Written(Arc::new(write)))
     }

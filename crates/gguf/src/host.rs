@@ -8,7 +8,8 @@ pub use threads::*;
 
 #[cfg(not(target_arch = "wasm32"))]
 mod threads {
-    use crate::Progress;
+    use crate::{Progress, Result};
+    use std::io::{self, Write};
 
     /// `Send` on a native host. Every type has it in a browser.
     pub trait MaybeSend: Send {}
@@ -26,11 +27,19 @@ mod threads {
 
     /// A function that gets how far a part of some work is. In a browser it need not be `Sync`.
     pub type PartReport<'a, Part> = &'a (dyn Fn(Part, Progress) + Sync);
+
+    /// A function that fills whole rows of a tensor, from this row on, with values. In a browser it
+    /// need not be `Send` or `Sync`.
+    pub type Fill<'a> = Box<dyn Fn(usize, &mut [f32]) -> Result<()> + Send + Sync + 'a>;
+
+    /// A function that writes the data of a tensor.
+    pub(crate) type WriteData<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a;
 }
 
 #[cfg(target_arch = "wasm32")]
 mod one_thread {
-    use crate::Progress;
+    use crate::{Progress, Result};
+    use std::io::{self, Write};
 
     /// `Send` on a native host. Every type has it in a browser.
     pub trait MaybeSend {}
@@ -48,4 +57,11 @@ mod one_thread {
 
     /// A function that gets how far a part of some work is. On a native host it is `Sync`.
     pub type PartReport<'a, Part> = &'a dyn Fn(Part, Progress);
+
+    /// A function that fills whole rows of a tensor, from this row on, with values. On a native host
+    /// it is `Send` and `Sync`.
+    pub type Fill<'a> = Box<dyn Fn(usize, &mut [f32]) -> Result<()> + 'a>;
+
+    /// A function that writes the data of a tensor.
+    pub(crate) type WriteData<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 }

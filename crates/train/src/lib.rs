@@ -55,6 +55,7 @@ mod files;
 mod folder;
 mod gradients;
 mod hex;
+mod host;
 mod log;
 mod memory;
 mod merge;
@@ -93,7 +94,7 @@ pub use files::{write_captures, write_parameters};
 #[cfg(not(target_arch = "wasm32"))]
 pub use folder::{Begin, Folder};
 pub use gradients::{CapturedRows, Gradients, Loss, Traced};
-pub use log::Record;
+pub use log::{Record, read as read_log};
 pub use memory::Memory;
 pub use merge::{Merged, write_merged, write_model};
 pub use method::{Full, Lora, Method};

@@ -3,9 +3,9 @@
 use crate::error::Error;
 use crate::method::Method;
 use crate::parameters::Parameter;
-use crate::rewrite::{Fallback, Fill, Rewrite, Writing};
+use crate::rewrite::{Fallback, Rewrite, Writing};
 use crate::trainer::Trainer;
-use gguf::{GgmlType, Gguf, GgufBuilder, TensorInfo};
+use gguf::{Fill, GgmlType, Gguf, GgufBuilder, TensorInfo};
 use kernels::Executor;
 use model::{AdapterFile, EMBEDDING, FactorPair, ModelFile, Note, OUTPUT};
 use std::collections::BTreeMap;

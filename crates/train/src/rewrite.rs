@@ -2,9 +2,9 @@
 //! tensors stay as they are.
 
 use crate::error::Error;
+use crate::host;
 use gguf::quants::WRITTEN;
-use gguf::{GgmlType, Gguf, GgufBuilder, Progress, Report, TensorInfo, quantize};
-use rayon::prelude::*;
+use gguf::{Fill, GgmlType, Gguf, GgufBuilder, Progress, Report, TensorInfo, quantize};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,9 +17,6 @@ pub struct Writing<'a> {
     /// Gets the bytes of the tensors that are written.
     pub progress: Option<Report<'a>>,
 }
-
-/// Fills whole rows of a tensor, from this row on, with values.
-pub type Fill<'a> = Box<dyn Fn(usize, &mut [f32]) -> gguf::Result<()> + Send + Sync + 'a>;
 
 /// A tensor of the new file.
 struct Tensor<'a> {
@@ -217,14 +214,14 @@ impl Tensor<'_> {
     fn convert(&self, ty: GgmlType, fill: &Fill<'_>, log: &Log<'_>, out: &mut dyn Write) -> io::Result<()> {
         let (rows, cols) = (self.like.rows() as usize, self.like.cols() as usize);
         let group = (CHUNK_BYTES / 4 / cols).max(1);
-        let batch = rows.min(group * rayon::current_num_threads());
+        let batch = rows.min(group * host::threads());
         let mut values = vec![0.0; batch * cols];
         for first in (0..rows).step_by(batch) {
             let count = batch.min(rows - first);
-            let groups = values[..count * cols].par_chunks_mut(group * cols).enumerate();
-            let bytes: Vec<Vec<u8>> = groups
-                .map(|(n, values)| self.converted(ty, fill, first + n * group, values))
-                .collect::<io::Result<_>>()?;
+            let groups = values[..count * cols].chunks_mut(group * cols).enumerate().collect();
+            let convert =
+                |(): &mut (), (n, values): (usize, &mut [f32])| self.converted(ty, fill, first + n * group, values);
+            let bytes: Vec<Vec<u8>> = host::map(groups, || (), convert)?;
             bytes.iter().try_for_each(|bytes| out.write_all(bytes))?;
             log.add((self.like.bytes / rows as u64) as usize * count)?;
         }

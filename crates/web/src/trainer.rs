@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::json;
 use crate::model::Model;
 use crate::opened::tell;
-use gguf::MemoryDirectory;
+use gguf::{AsyncSource, MemoryDirectory};
 use js_sys::{Function, Object, Uint8Array};
 use kernels::{Phase, Progress, Watch};
 use options::Options;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use train::defaults::{Amount, Course};
-use train::{BaseDigest, Batches, Data, Document, Ended, Ending, Facts, Method, Record, Texts};
+use train::{BaseDigest, Batches, CheckpointError, Data, DataOptions, Document, Ended, Ending, Method, Record, Texts};
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
 /// A run: a trainer, its examples, and what it has done.
@@ -26,6 +26,8 @@ pub struct Trainer {
     batches: Batches,
     learnt: Data,
     held: Option<Data>,
+    /// How lines become documents.
+    reading: DataOptions,
     ending: Ending,
     records: Vec<Record>,
     options: Value,
@@ -57,17 +59,17 @@ impl Model {
         if !chosen.shuffle() {
             batches = batches.in_order();
         }
-        let course =
-            Course::of(&chosen.course()?, &method, self.model.weights(), Amount::of(&batches, held.is_some()));
+        let course = Course::of(&chosen.course()?, &method, self.model.weights(), Amount::of(&batches, held.is_some()));
         let rows = chosen.rows.unwrap_or_else(|| train::defaults::rows(&learnt, held.as_ref(), chosen.batch()));
         let most = train::defaults::most_rows([&learnt].into_iter().chain(held.as_ref()), chosen.batch(), true);
-        let gradients = course.options.gradients.clone().rows(rows).most_rows(most).memory_bytes(self.limits.memory_bytes);
+        let gradients =
+            course.options.gradients.clone().rows(rows).most_rows(most).memory_bytes(self.limits.memory_bytes);
         // `evaluate` takes any lines at any time.
         let trainer_options = course.options.clone().gradients(gradients).seed(chosen.seed()).validation(true);
         let digest = self.base_digest(&report, cancel).await?;
         let trainer = train::Trainer::new_async(&self.model, method, &trainer_options).await?.with_digest(digest);
         let options = chosen.in_force(&lora, &trainer_options, &course, rows);
-        Ok(Trainer { trainer, batches, learnt, held, ending: course.ending, records: vec![], options })
+        Ok(Trainer { trainer, batches, learnt, held, reading, ending: course.ending, records: vec![], options })
     }
 }
 
@@ -78,9 +80,13 @@ impl Model {
             return Ok(known);
         }
         self.running.begin(cancel);
-        let progress = |progress| tell(report, "digest", progress);
-        let read = BaseDigest::read(&self.model.to_file(), &self.remote, &progress).await;
-        self.remote.clear();
+        let total = self.remote.len_bytes();
+        let read = async |offset: u64, bytes: &mut [u8]| {
+            self.remote.read_at(offset, bytes).await?;
+            tell(report, "digest", Progress { done: offset + bytes.len() as u64, total });
+            Ok(())
+        };
+        let read = BaseDigest::read_async(&self.model.to_file(), read).await;
         let digest = read.map_err(|error| self.running.told(error))?;
         self.digest.replace(Some(digest.clone()));
         Ok(digest)
@@ -179,15 +185,14 @@ impl Trainer {
         let data = match data {
             Some(bytes) => {
                 let files: Vec<(String, Box<dyn gguf::Source>)> = vec![("data".to_string(), Box::new(bytes))];
-                Data::new(files, self.learnt.texts().clone(), self.learnt.options(), &|_| {})?
+                Data::new(files, self.learnt.texts().clone(), &self.reading, &|_| {})?
             }
             None => self.held.clone().ok_or_else(|| {
                 Failure::new("bad-options", "no examples are held out; give validation, or lines to evaluate")
             })?,
         };
         let documents = (0..data.len()).map(|n| data.documents(n)).collect::<Result<Vec<Vec<Document>>, _>>()?.concat();
-        let loss =
-            watched(&report, cancel, async |watch| self.trainer.evaluate_async(&documents, watch).await).await?;
+        let loss = watched(&report, cancel, async |watch| self.trainer.evaluate_async(&documents, watch).await).await?;
         if let Some(last) = self.records.last_mut().filter(|_| own) {
             last.validation = Some(loss.loss);
         }
@@ -218,20 +223,16 @@ impl Trainer {
 
     /// All that a run needs to go on.
     pub async fn checkpoint(&self) -> Result<Vec<u8>, Failure> {
-        let position = records::position(self.batches.position(), &self.records);
+        let kept = records::kept(self.batches.position(), &self.records);
         let mut bytes = vec![];
-        let each = |piece: &[u8]| {
-            bytes.extend_from_slice(piece);
-            Ok(())
-        };
-        self.trainer.checkpoint_async(&self.kept(), &position, each).await?;
+        self.trainer.write_checkpoint_async(&mut bytes, &self.batches.facts(), &kept).await?;
         Ok(bytes)
     }
 
     /// Goes on from a checkpoint of a run with the same model, examples and options.
     pub fn restore(&mut self, bytes: Vec<u8>) -> Result<(), Failure> {
-        let kept = self.kept();
-        let restored = self.trainer.restore(&bytes, &kept).map_err(train::Error::from)?;
+        let refused = |error: CheckpointError| Failure::new("checkpoint", error.to_string());
+        let restored = self.trainer.restore(&bytes, &self.batches.facts()).map_err(refused)?;
         let (position, records) = records::read(&restored.position)?;
         self.batches.seek(position)?;
         self.records = records;
@@ -240,11 +241,6 @@ impl Trainer {
 }
 
 impl Trainer {
-    /// What must be the same when a run goes on.
-    fn kept(&self) -> Facts {
-        self.batches.facts()
-    }
-
     /// Why the run has ended, by the rules of `weft train`.
     fn ended(&self) -> Option<&'static str> {
         self.ending.reached(&self.records).map(|ended| match ended {

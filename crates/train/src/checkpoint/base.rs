@@ -1,6 +1,7 @@
 //! A digest of all bytes of the model that a run trains over.
 
 use crate::hex::hex;
+use crate::host;
 use gguf::{Gguf, TensorInfo};
 use model::ModelFile;
 use sha2::{Digest, Sha256};
@@ -122,16 +123,7 @@ fn hashes(file: &Gguf, pieces: &[(&TensorInfo, Range<u64>)]) -> gguf::Result<Vec
         file.read_tensor(tensor, range.start, bytes)?;
         Ok(XxHash3_128::oneshot(bytes))
     };
-    #[cfg(not(target_arch = "wasm32"))]
-    {
-        use rayon::prelude::*;
-        pieces.par_iter().map_init(Vec::new, hash).collect()
-    }
-    #[cfg(target_arch = "wasm32")]
-    {
-        let mut bytes = vec![];
-        pieces.iter().map(|piece| hash(&mut bytes, piece)).collect()
-    }
+    host::map(pieces.to_vec(), Vec::new, |bytes, piece| hash(bytes, &piece))
 }
 
 /// Ranges of so many bytes, the last of which may have fewer.
