@@ -10,6 +10,7 @@ pub use threads::*;
 mod threads {
     use crate::{Progress, Result};
     use std::io::{self, Write};
+    use std::pin::Pin;
 
     /// `Send` on a native host. Every type has it in a browser.
     pub trait MaybeSend: Send {}
@@ -34,12 +35,16 @@ mod threads {
 
     /// A function that writes the data of a tensor.
     pub(crate) type WriteData<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a;
+
+    /// A boxed future. In a browser it need not be `Send`.
+    pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 }
 
 #[cfg(target_arch = "wasm32")]
 mod one_thread {
     use crate::{Progress, Result};
     use std::io::{self, Write};
+    use std::pin::Pin;
 
     /// `Send` on a native host. Every type has it in a browser.
     pub trait MaybeSend {}
@@ -64,4 +69,7 @@ mod one_thread {
 
     /// A function that writes the data of a tensor.
     pub(crate) type WriteData<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
+
+    /// A boxed future. On a native host it is `Send`.
+    pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 }

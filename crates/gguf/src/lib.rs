@@ -91,7 +91,7 @@ pub use directory::{Directory, FileDirectory, Item, MemoryDirectory};
 pub use error::{Error, NameProblem, Result};
 pub use fields::Field;
 pub use gguf::{Gguf, OpenOptions};
-pub use host::{BoxReport, Fill, MaybeSend, MaybeSync, PartReport, Report};
+pub use host::{BoxFuture, BoxReport, Fill, MaybeSend, MaybeSync, PartReport, Report};
 pub use meta_value::MetaValue;
 pub use progress::Progress;
 pub use quants::{dequantize, quantize};

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A page of the binary.
+#[allow(dead_code, reason = "build.rs makes them, if there are pages")]
 enum Page {
     /// Bytes that gzip has packed.
     Packed(&'static [u8]),

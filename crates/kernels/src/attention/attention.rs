@@ -2,13 +2,14 @@
 
 use super::fused::{Problem, window};
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::operation::{Io, Operation, Reference, Work, in_one_turn};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Input, KvState, State, StateKind, Tensor};
 use crate::graph::values::Values;
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower};
-use crate::platform::in_parallel;
+use crate::platform::{in_parallel, in_turns};
 use cpu_ref::{AttentionSpec, Mask};
+use gguf::BoxFuture;
 use std::ops::Range;
 
 /// Longest head that the kernel supports.
@@ -158,18 +159,27 @@ impl Operation for Attention {
 
 impl Reference for Attention {
     fn reference(&self, host: &mut Host<'_>) {
-        self.by(host, |_| {}, |spec, _, q, k, v, visible, y| cpu_ref::attention(spec, q, k, v, visible, y));
+        in_one_turn(self.in_turns(host));
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let attend = |spec: &_, _: usize, q: &_, k: &_, v: &_, visible, y: &mut _| {
+                cpu_ref::attention(spec, q, k, v, visible, y)
+            };
+            self.by(host, |_| {}, attend).await;
+        })
     }
 }
 
 impl Attention {
     /// Computes every row by `attend`, from keys and values that `round` rounded. `attend` also
     /// gets the position of the first row of its keys.
-    pub(crate) fn by(
+    pub(crate) async fn by(
         &self,
         host: &mut Host<'_>,
-        round: impl Fn(&mut [f32]),
-        attend: impl Fn(&AttentionSpec, usize, &[f32], &[f32], &[f32], Range<usize>, &mut [f32]) + Sync,
+        round: impl Fn(&mut [f32]) + Send,
+        attend: impl Fn(&AttentionSpec, usize, &[f32], &[f32], &[f32], Range<usize>, &mut [f32]) + Send + Sync,
     ) {
         let Attend { mask, scale, softcap } = self.attend;
         let spec = AttentionSpec {
@@ -214,12 +224,13 @@ impl Attention {
             };
             of_keys.iter_mut().for_each(|rows| round(rows));
             let ([k, v], q) = (&of_keys, host.f32(self.q));
-            in_parallel(&mut y, width, |t, y| {
+            let row = |t: usize, y: &mut [f32]| {
                 let (of, range) = &visible[t];
                 if *of == group {
                     attend(&spec, first, &q[t * width..][..width], k, v, range.start - first..range.end - first, y);
                 }
-            });
+            };
+            in_turns(&mut y, width, row).await;
         }
         host.put(self.y, y);
     }

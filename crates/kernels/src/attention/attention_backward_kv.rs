@@ -4,12 +4,13 @@ use super::attention::Attend;
 use super::attention_lse::Attended;
 use super::fused::window;
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::operation::{Io, Operation, Reference, in_one_turn};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::Tensor;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
-use crate::platform::in_parallel;
+use crate::platform::in_turns;
 use cpu_ref::Mask;
+use gguf::BoxFuture;
 
 kernel! {
     ATTENTION_BACKWARD_KV: "attention_backward_kv",
@@ -85,34 +86,41 @@ impl Lowering for AttentionBackwardKv {
 
 impl Reference for AttentionBackwardKv {
     fn reference(&self, host: &mut Host<'_>) {
-        let operands = [self.of.q, self.of.k, self.of.v, self.dy].map(|t| host.f32(t));
-        let [dk, dv] = self.of_operands(host, operands, |_, of| of);
-        host.put(self.dk, dk);
-        host.put(self.dv, dv);
+        in_one_turn(self.in_turns(host));
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let operands = [self.of.q, self.of.k, self.of.v, self.dy].map(|t| host.f32(t));
+            let [dk, dv] = self.of_operands(host, operands, |_, of| of).await;
+            host.put(self.dk, dk);
+            host.put(self.dv, dv);
+        })
     }
 }
 
 impl AttentionBackwardKv {
     /// Both derivatives, from these q, k, v and dy, with `round(t, [ds, p])` instead of each ds and
     /// p of row t.
-    pub(crate) fn of_operands(
+    pub(crate) async fn of_operands(
         &self,
         host: &Host<'_>,
         [q, k, v, dy]: [&[f32]; 4],
-        round: impl Fn(usize, [f64; 2]) -> [f64; 2] + Sync,
+        round: impl Fn(usize, [f64; 2]) -> [f64; 2] + Send + Sync,
     ) -> [Vec<f32>; 2] {
         let (spec, seen, width) =
             (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.k.shape.width() as usize);
         let stats = host.f32(self.stats);
         // Both results of a row in one piece, so that rows are computed in parallel.
         let mut both = vec![0.0; 2 * k.len()];
-        in_parallel(&mut both, 2 * width, |s, both| {
+        let row = |s: usize, both: &mut [f32]| {
             let own = s * width..(s + 1) * width;
             let seen_by = (0..seen.len()).filter(|&t| seen[t].contains(&s));
             let (dk, dv) = both.split_at_mut(width);
             let of = [q, &k[own.clone()], &v[own], dy, stats];
             cpu_ref::attention_backward_kv_rounded(&spec, of, seen_by, &round, [dk, dv]);
-        });
+        };
+        in_turns(&mut both, 2 * width, row).await;
         let half =
             |from: usize| both.chunks_exact(width).skip(from).step_by(2).flatten().copied().collect::<Vec<f32>>();
         [half(0), half(1)]

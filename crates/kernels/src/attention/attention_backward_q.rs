@@ -4,12 +4,13 @@ use super::attention::Attend;
 use super::attention_lse::Attended;
 use super::fused::window;
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::operation::{Io, Operation, Reference, in_one_turn};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::Tensor;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
-use crate::platform::in_parallel;
+use crate::platform::in_turns;
 use cpu_ref::Mask;
+use gguf::BoxFuture;
 
 kernel! {
     ATTENTION_BACKWARD_Q: "attention_backward_q",
@@ -80,23 +81,30 @@ impl Lowering for AttentionBackwardQ {
 
 impl Reference for AttentionBackwardQ {
     fn reference(&self, host: &mut Host<'_>) {
-        let dq = self.of_operands(host, [self.of.q, self.of.k, self.of.v, self.dy].map(|t| host.f32(t)), |_, ds| ds);
-        host.put(self.dq, dq);
+        in_one_turn(self.in_turns(host));
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let operands = [self.of.q, self.of.k, self.of.v, self.dy].map(|t| host.f32(t));
+            let dq = self.of_operands(host, operands, |_, ds| ds).await;
+            host.put(self.dq, dq);
+        })
     }
 }
 
 impl AttentionBackwardQ {
     /// The derivative, from these q, k, v and dy, with `round(t, ds)` instead of each ds of row t.
-    pub(crate) fn of_operands(
+    pub(crate) async fn of_operands(
         &self,
         host: &Host<'_>,
         [q, k, v, dy]: [&[f32]; 4],
-        round: impl Fn(usize, f64) -> f64 + Sync,
+        round: impl Fn(usize, f64) -> f64 + Send + Sync,
     ) -> Vec<f32> {
         let (spec, seen, width) =
             (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.q.shape.width() as usize);
         let (stats, mut dq) = (host.f32(self.stats), vec![0.0; q.len()]);
-        in_parallel(&mut dq, width, |t, dq| {
+        let row = |t: usize, dq: &mut [f32]| {
             let of = [
                 &q[t * width..][..width],
                 k,
@@ -105,7 +113,8 @@ impl AttentionBackwardQ {
                 &stats[2 * t * spec.heads..][..2 * spec.heads],
             ];
             cpu_ref::attention_backward_q_rounded(&spec, of, seen[t].clone(), |ds| round(t, ds), dq);
-        });
+        };
+        in_turns(&mut dq, width, row).await;
         dq
     }
 }

@@ -6,7 +6,7 @@ use super::attention_split::PART_WORDS;
 use super::fused::{FlashParts, Problem, window};
 use super::{attention_merge_parts, ladder};
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::operation::{Io, Operation, Reference, Work, in_one_turn};
 use crate::graph::tensor::{Counts, Shape, Tensor};
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower};
@@ -132,9 +132,9 @@ impl Reference for AttentionFlash {
             return self.of.reference(host);
         }
         let tiles = |first| FlashTiles { first, keys: self.keys as usize, raise: RAISE };
-        self.of.by(host, cpu_ref::round_f16, |spec, first, q, k, v, visible, y| {
+        in_one_turn(self.of.by(host, cpu_ref::round_f16, |spec, first, q, k, v, visible, y| {
             cpu_ref::attention_flash(spec, tiles(first), q, k, v, visible, y);
-        });
+        }));
     }
 }
 

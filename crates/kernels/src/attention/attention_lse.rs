@@ -3,12 +3,13 @@
 use super::attention::{Attend, Attention, Keys};
 use super::fused::window;
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::operation::{Io, Operation, Reference, in_one_turn};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Input, Shape, Tensor};
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
-use crate::platform::in_parallel;
+use crate::platform::in_turns;
 use cpu_ref::{AttentionSpec, Mask};
+use gguf::BoxFuture;
 use std::ops::Range;
 
 kernel! {
@@ -118,20 +119,26 @@ impl Lowering for AttentionLse {
 
 impl Reference for AttentionLse {
     fn reference(&self, host: &mut Host<'_>) {
-        let y = self.of_operands(host, [self.of.q, self.of.k].map(|t| host.f32(t)));
-        host.put(self.y, y);
+        in_one_turn(self.in_turns(host));
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let y = self.of_operands(host, [self.of.q, self.of.k].map(|t| host.f32(t))).await;
+            host.put(self.y, y);
+        })
     }
 }
 
 impl AttentionLse {
     /// The results, from these queries and keys.
-    pub(crate) fn of_operands(&self, host: &Host<'_>, [q, k]: [&[f32]; 2]) -> Vec<f32> {
+    pub(crate) async fn of_operands(&self, host: &Host<'_>, [q, k]: [&[f32]; 2]) -> Vec<f32> {
         let (spec, seen, width) =
             (self.of.spec(), self.of.seen(host.u32(self.of.spans)), self.of.q.shape.width() as usize);
         let mut y = vec![0.0; seen.len() * spec.heads];
-        in_parallel(&mut y, spec.heads, |t, y| {
-            cpu_ref::attention_lse(&spec, &q[t * width..][..width], k, seen[t].clone(), y)
-        });
+        let row =
+            |t: usize, y: &mut [f32]| cpu_ref::attention_lse(&spec, &q[t * width..][..width], k, seen[t].clone(), y);
+        in_turns(&mut y, spec.heads, row).await;
         y
     }
 }

@@ -8,7 +8,7 @@ use super::attention_lse::{Attended, AttentionLse};
 use super::{attention_backward_kv_flash, attention_backward_q_flash, attention_lse_flash};
 use crate::caps::Caps;
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::operation::{Io, Operation, Reference, Work, in_one_turn};
 use crate::graph::tensor::{Counts, Tensor};
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering};
@@ -72,14 +72,16 @@ impl Reference for Tile32 {
         match self {
             Self::Lse(op) => {
                 let [q, k] = [op.of.q, op.of.k].map(|t| halves(host.f32(t)));
-                let y = op.of_operands(host, [&q, &k]);
+                let y = in_one_turn(op.of_operands(host, [&q, &k]));
                 host.put(op.y, y);
             }
             Self::Q { op, scales } => {
                 let (of, unit) = (operands(host, &op.of, op.dy, *scales), slope(&op.of) * most(host, scales[0]));
                 let scales = host.f32(scales[1]);
                 let scale = |t: usize| if scales[t] == 0.0 { 1.0 } else { f64::from(scales[t]) };
-                let dq = op.of_operands(host, of.each_ref().map(Vec::as_slice), |t, ds| rounded(ds, unit * scale(t)));
+                let dq = in_one_turn(
+                    op.of_operands(host, of.each_ref().map(Vec::as_slice), |t, ds| rounded(ds, unit * scale(t))),
+                );
                 host.put(op.dq, dq);
             }
             Self::Kv { op, scales } => {
@@ -89,7 +91,7 @@ impl Reference for Tile32 {
                 let weight =
                     |t: usize, p| if scales[t] == 0.0 { 0.0 } else { rounded(p, WEIGHT * most / f64::from(scales[t])) };
                 let round = |t, [ds, p]: [f64; 2]| [rounded(ds, unit * most), weight(t, p)];
-                let [dk, dv] = op.of_operands(host, of.each_ref().map(Vec::as_slice), round);
+                let [dk, dv] = in_one_turn(op.of_operands(host, of.each_ref().map(Vec::as_slice), round));
                 host.put(op.dk, dk);
                 host.put(op.dv, dv);
             }

@@ -190,7 +190,7 @@ impl Plan {
     ) -> Result<(Outputs, Vec<Agreement>), Error> {
         match &mut self.0 {
             Compiled::Gpu(plan) => plan.agree(mirror, states, input, watch).await,
-            Compiled::Cpu(plan) => Ok((plan.run(states, input, watch)?, vec![])),
+            Compiled::Cpu(plan) => Ok((plan.run(states, input, watch).await?, vec![])),
         }
     }
 }

@@ -13,7 +13,10 @@ use crate::graph::record::{Node, Origin, Recorder, RopeTable, Stage};
 use crate::graph::tensor::{Counts, Input, Place, Shape, State, StateKind, Tensor, Weight};
 use crate::language::Primitive;
 use crate::plan::{PlanOptions, Planned, requested};
+use crate::platform::turn;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 /// Operations with the last use of every value. The value's memory is freed after it.
 pub struct CpuPlan {
@@ -70,17 +73,23 @@ impl CpuPlan {
         self.capacity
     }
 
-    pub(super) fn run(&mut self, states: &mut States, input: &StepInput, watch: Watch<'_>) -> Result<Outputs, Error> {
-        self.run_each(states, input, watch, &mut |_, _| {})
-    }
-
-    /// Runs a step. `after` is called after every operation.
-    pub(super) fn run_each(
+    pub(super) async fn run(
         &mut self,
         states: &mut States,
         input: &StepInput,
         watch: Watch<'_>,
-        after: &mut dyn FnMut(&Host<'_>, &Node<Primitive>),
+    ) -> Result<Outputs, Error> {
+        self.run_each(states, input, watch, &mut |_, _| {}).await
+    }
+
+    /// Runs a step. `after` is called after every operation. Between operations, and within those
+    /// that take long, other work of the thread has turns. A cancel is seen after each of them.
+    pub(super) async fn run_each(
+        &mut self,
+        states: &mut States,
+        input: &StepInput,
+        watch: Watch<'_>,
+        after: &mut (dyn FnMut(&Host<'_>, &Node<Primitive>) + Send),
     ) -> Result<Outputs, Error> {
         let mut store = OnHost { weights: &self.weights, states };
         let mut host = Host::new(input.counts(), &mut store, self.origins.len());
@@ -97,7 +106,14 @@ impl CpuPlan {
                 stage = node.stage;
                 watch.at(far.at(stage))?;
             }
-            node.op.reference(&mut host);
+            let mut running = node.op.in_turns(&mut host);
+            poll_fn(|cx| match watch.go_on() {
+                Ok(()) => running.as_mut().poll(cx).map(Ok),
+                Err(cancelled) => Poll::Ready(Err(cancelled)),
+            })
+            .await?;
+            drop(running);
+            turn().await;
             after(&host, node);
             ends.iter().for_each(|&id| *host.words(id) = vec![]);
         }

@@ -153,6 +153,11 @@ impl Watch<'_> {
             let Passed { phase, done, total } = passed;
             report(phase, Progress { done: done.into(), total: total.into() });
         }
+        self.go_on()
+    }
+
+    /// Looks whether the run is cancelled.
+    pub(crate) fn go_on(&self) -> Result<(), Error> {
         match self.cancel {
             Some(flag) if flag.load(std::sync::atomic::Ordering::Relaxed) => Err(Error::Cancelled),
             _ => Ok(()),

@@ -40,7 +40,7 @@ impl Plan {
     ) -> Result<Option<NotFinite>, Error> {
         match &mut self.0 {
             Compiled::Gpu(plan) => plan.first_not_finite(states, input).await,
-            Compiled::Cpu(plan) => plan.first_not_finite(states, input),
+            Compiled::Cpu(plan) => plan.first_not_finite(states, input).await,
         }
     }
 }
@@ -66,14 +66,15 @@ impl GpuPlan {
 }
 
 impl CpuPlan {
-    fn first_not_finite(&mut self, states: &mut States, input: &StepInput) -> Result<Option<NotFinite>, Error> {
+    async fn first_not_finite(&mut self, states: &mut States, input: &StepInput) -> Result<Option<NotFinite>, Error> {
         let mut first = None;
         self.run_each(states, input, Watch::default(), &mut |host, node| {
             let results = node.op.io().writes;
             if first.is_none() && results.iter().any(|t| !finite(*t, host.u32(*t))) {
                 first = Some(NotFinite { operation: node.op.name().to_string(), layer: node.stage.layer });
             }
-        })?;
+        })
+        .await?;
         Ok(first)
     }
 }

@@ -103,7 +103,7 @@ impl Plan {
         );
         match &mut self.0 {
             Compiled::Gpu(plan) => plan.run(states, input, watch).await.map(Pending::gpu),
-            Compiled::Cpu(plan) => plan.run(states, input, watch).map(Pending::cpu),
+            Compiled::Cpu(plan) => plan.run(states, input, watch).await.map(Pending::cpu),
         }
     }
 

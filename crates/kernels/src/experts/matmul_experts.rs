@@ -4,12 +4,13 @@
 use super::matmul_vec_experts;
 use super::route::Routes;
 use crate::graph::host::{Host, f32_rows};
-use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::operation::{Io, Operation, Reference, Work, in_one_turn};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering, fixed};
 use crate::kernel::split::parts;
-use crate::platform::{in_parallel, threads};
+use crate::platform::{in_turns, threads};
+use gguf::BoxFuture;
 use std::ops::Range;
 
 kernel! {
@@ -126,15 +127,21 @@ impl Lowering for MatmulExperts {
 
 impl Reference for MatmulExperts {
     fn reference(&self, host: &mut Host<'_>) {
-        let x = host.f32(self.x).to_vec();
-        self.compute(host, &x, false);
+        in_one_turn(self.in_turns(host));
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let x = host.f32(self.x).to_vec();
+            self.compute(host, &x, false).await;
+        })
     }
 }
 
 impl MatmulExperts {
     /// The product with these rows, and with every element of the weight rounded to f16 if
     /// `rounded`.
-    pub(crate) fn compute(&self, host: &mut Host<'_>, x: &[f32], rounded: bool) {
+    pub(crate) async fn compute(&self, host: &mut Host<'_>, x: &[f32], rounded: bool) {
         let mut y = host.take(self.y);
         let halves = rounded.then(|| host.rounded(self.w));
         let w = halves.as_ref().map_or_else(|| host.matrix(self.w), |halves| f32_rows(halves, self.w));
@@ -143,11 +150,12 @@ impl MatmulExperts {
         let (stride, rows) = (self.stride() as usize, self.first as usize..(self.first + self.y.shape.dim) as usize);
         // Slots that read the same row of `x` stay in one chunk, except when there are few slots.
         let slots = (experts.len() / threads() / per * per).max(1);
-        in_parallel(&mut y, slots * n, |c, y| {
+        let compute = |c: usize, y: &mut [f32]| {
             let (first, count) = (c * slots, y.len() / n);
             let x = &x[first / per * k..][..count.div_ceil(per) * k];
             cpu_ref::matmul_experts(&w, stride, rows.clone(), &experts[first..first + count], x, y);
-        });
+        };
+        in_turns(&mut y, slots * n, compute).await;
         host.put(self.y, y);
     }
 }

@@ -5,12 +5,13 @@ use super::matmul_experts::MatmulExperts;
 use super::matmul_vec_experts_input;
 use super::route::Routes;
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::operation::{Io, Operation, Reference, Work, in_one_turn};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering, fixed};
 use crate::kernel::split::parts;
-use crate::platform::{in_parallel, threads};
+use crate::platform::{in_turns, threads};
+use gguf::BoxFuture;
 
 kernel! {
     MATMUL_EXPERTS_INPUT: "matmul_experts_input",
@@ -109,22 +110,23 @@ impl Lowering for MatmulExpertsInput {
 
 impl Reference for MatmulExpertsInput {
     fn reference(&self, host: &mut Host<'_>) {
-        let mut dx = host.take(self.dx);
-        let (w, experts, dy) = (host.matrix(self.w), host.u32(self.routes.experts), host.f32(self.dy));
-        let (n, k, stride) = (self.dy.shape.dim as usize, self.w.cols as usize, self.stride() as usize);
-        let rows = self.first as usize..self.first as usize + n;
-        let slots = (experts.len() / threads()).max(1);
-        in_parallel(&mut dx, slots * k, |c, dx| {
-            let (first, count) = (c * slots, dx.len() / k);
-            cpu_ref::matmul_experts_input(
-                &w,
-                stride,
-                rows.clone(),
-                &experts[first..first + count],
-                &dy[first * n..][..count * n],
-                dx,
-            );
-        });
-        host.put(self.dx, dx);
+        in_one_turn(self.in_turns(host));
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let mut dx = host.take(self.dx);
+            let (w, experts, dy) = (host.matrix(self.w), host.u32(self.routes.experts), host.f32(self.dy));
+            let (n, k, stride) = (self.dy.shape.dim as usize, self.w.cols as usize, self.stride() as usize);
+            let rows = self.first as usize..self.first as usize + n;
+            let slots = (experts.len() / threads()).max(1);
+            let compute = |c: usize, dx: &mut [f32]| {
+                let (first, count) = (c * slots, dx.len() / k);
+                let (own, dy) = (&experts[first..first + count], &dy[first * n..][..count * n]);
+                cpu_ref::matmul_experts_input(&w, stride, rows.clone(), own, dy, dx);
+            };
+            in_turns(&mut dx, slots * k, compute).await;
+            host.put(self.dx, dx);
+        })
     }
 }

@@ -5,7 +5,7 @@ use super::group_experts::Groups;
 use super::matmul_experts::MatmulExperts;
 use crate::caps::Caps;
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::operation::{Io, Operation, Reference, Work, in_one_turn};
 use crate::graph::tensor::{Counts, Tensor};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering, fixed};
 use crate::kernel::split::parts;
@@ -90,6 +90,6 @@ impl Reference for MatmulTile64Experts {
         for (&slot, row) in host.u32(slots).iter().zip(of_slots.chunks_exact(k)) {
             x[slot as usize / per * k..][..k].copy_from_slice(row);
         }
-        self.of.compute(host, &x, true);
+        in_one_turn(self.of.compute(host, &x, true));
     }
 }

@@ -6,7 +6,7 @@ use super::matmul_rows8_experts::{self, slots_per_expert};
 use crate::caps::Caps;
 use crate::caps::table::measured::EXPERTS_Q8_SLOTS;
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::operation::{Io, Operation, Reference, Work, in_one_turn};
 use crate::graph::tensor::{Counts, Tensor};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 use crate::kernel::split::parts;
@@ -100,6 +100,6 @@ impl Reference for MatmulVecQ8Experts {
         let words = host.u32(self.packed);
         let mut x = vec![0.0; words.len() / 3 * 8];
         cpu_ref::unpack_q8(words, self.of.x.shape.width() as usize, &mut x);
-        self.of.compute(host, &x, false);
+        in_one_turn(self.of.compute(host, &x, false));
     }
 }

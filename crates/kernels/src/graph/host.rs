@@ -2,9 +2,8 @@
 
 use crate::graph::input::is_deep;
 use crate::graph::tensor::{Counts, Element, Lead, State, StateKind, Tensor, Weight};
-use crate::platform::{in_parallel, threads};
+use crate::platform::{in_one_turn, in_parallel, in_turns, threads};
 use gguf::{GgmlType, MaybeSend, MaybeSync};
-
 use half::f16;
 use std::collections::HashMap;
 
@@ -200,25 +199,25 @@ impl<'a> Host<'a> {
     }
 
     /// y [T, N] = x [T, K] w^T, in parallel over the rows of the weight.
-    pub fn matmul(&self, w: Weight, x: &[f32], y: &mut [f32]) {
-        self.product(self.matrix(w), w.rows as usize, x, y);
+    pub async fn matmul(&self, w: Weight, x: &[f32], y: &mut [f32]) {
+        product(self.matrix(w), w.rows as usize, x, y).await;
     }
 
     /// y [T, N] = x [T, K] w^T, with every element of the weight rounded to f16.
     pub fn matmul_f16(&self, w: Weight, x: &[f32], y: &mut [f32]) {
         let rounded = self.rounded(w);
-        self.product(f32_rows(&rounded, w), w.rows as usize, x, y);
+        in_one_turn(product(f32_rows(&rounded, w), w.rows as usize, x, y));
     }
 
     /// dx [T, K] = dy [T, N] w, in parallel over the rows of dy.
-    pub fn matmul_input(&self, w: Weight, dy: &[f32], dx: &mut [f32]) {
-        input(&self.matrix(w), w, dy, dx);
+    pub async fn matmul_input(&self, w: Weight, dy: &[f32], dx: &mut [f32]) {
+        input(&self.matrix(w), w, dy, dx).await;
     }
 
     /// dx [T, K] = dy [T, N] w, with every element of the weight rounded to f16.
     pub fn matmul_input_f16(&self, w: Weight, dy: &[f32], dx: &mut [f32]) {
         let rounded = self.rounded(w);
-        input(&f32_rows(&rounded, w), w, dy, dx);
+        in_one_turn(input(&f32_rows(&rounded, w), w, dy, dx));
     }
 
     /// The elements of a weight, rounded to f16.
@@ -234,25 +233,26 @@ impl<'a> Host<'a> {
         });
         rounded
     }
+}
 
-    fn product(&self, w: cpu_ref::Rows<'_>, n: usize, x: &[f32], y: &mut [f32]) {
-        let rows = x.len() / w.cols;
-        if rows == 0 {
-            return; // a step that asks for no logits
-        }
-        let per_chunk = n.div_ceil(4 * threads()).max(1);
-        // Each chunk computes one block of columns of y. Rows of y are strided, so the blocks are
-        // computed separately and then copied into place.
-        let mut blocks = vec![0.0; rows * n];
-        in_parallel(&mut blocks, rows * per_chunk, |c, block| {
-            let (first, count) = (c * per_chunk, block.len() / rows);
-            cpu_ref::matmul(&w.slice(first..first + count), x, block);
-        });
-        for (c, block) in blocks.chunks(rows * per_chunk).enumerate() {
-            let count = block.len() / rows;
-            for (t, part) in block.chunks_exact(count).enumerate() {
-                y[t * n + c * per_chunk..][..count].copy_from_slice(part);
-            }
+async fn product(w: cpu_ref::Rows<'_>, n: usize, x: &[f32], y: &mut [f32]) {
+    let rows = x.len() / w.cols;
+    if rows == 0 {
+        return; // a step that asks for no logits
+    }
+    let per_chunk = n.div_ceil(4 * threads()).max(1);
+    // Each chunk computes one block of columns of y. Rows of y are strided, so the blocks are
+    // computed separately and then copied into place.
+    let mut blocks = vec![0.0; rows * n];
+    let compute = |c: usize, block: &mut [f32]| {
+        let (first, count) = (c * per_chunk, block.len() / rows);
+        cpu_ref::matmul(&w.slice(first..first + count), x, block);
+    };
+    in_turns(&mut blocks, rows * per_chunk, compute).await;
+    for (c, block) in blocks.chunks(rows * per_chunk).enumerate() {
+        let count = block.len() / rows;
+        for (t, part) in block.chunks_exact(count).enumerate() {
+            y[t * n + c * per_chunk..][..count].copy_from_slice(part);
         }
     }
 }
@@ -262,10 +262,10 @@ pub(crate) fn f32_rows(values: &[f32], w: Weight) -> cpu_ref::Rows<'_> {
     cpu_ref::Rows::new(GgmlType::F32, w.cols as usize, bytemuck::cast_slice(values))
 }
 
-fn input(rows: &cpu_ref::Rows<'_>, w: Weight, dy: &[f32], dx: &mut [f32]) {
+async fn input(rows: &cpu_ref::Rows<'_>, w: Weight, dy: &[f32], dx: &mut [f32]) {
     let (n, k) = (w.rows as usize, w.cols as usize);
     let per_chunk = (dx.len() / k).div_ceil(threads()).max(1);
-    in_parallel(dx, per_chunk * k, |c, dx| {
-        cpu_ref::matmul_input(rows, &dy[c * per_chunk * n..][..dx.len() / k * n], dx)
-    });
+    let compute =
+        |c: usize, dx: &mut [f32]| cpu_ref::matmul_input(rows, &dy[c * per_chunk * n..][..dx.len() / k * n], dx);
+    in_turns(dx, per_chunk * k, compute).await;
 }

@@ -3,6 +3,7 @@
 
 use crate::graph::host::Host;
 use crate::graph::tensor::{Counts, Tensor};
+use gguf::BoxFuture;
 
 /// The tensors that an operation reads and makes.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +58,16 @@ pub trait Operation {
 pub trait Reference: Operation {
     /// Computes the operation through its oracle in `cpu-ref`.
     fn reference(&self, host: &mut Host<'_>);
+
+    /// As [`Reference::reference`], with turns for other work of the thread in between. An operation
+    /// that takes long implements this, and `reference` by [`in_one_turn`].
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        self.reference(host);
+        Box::pin(std::future::ready(()))
+    }
 }
+
+pub(crate) use crate::platform::in_one_turn;
 
 /// An operation whose parameters tests make wrong. A shape, and a form of the result, is no
 /// parameter.

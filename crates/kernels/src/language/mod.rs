@@ -25,6 +25,7 @@ use crate::matmul::product::Product;
 use crate::norm::list as norm;
 use crate::sampling::list as sampling;
 use crate::training::list as training;
+use gguf::BoxFuture;
 
 /// Passes the operations of all families to `language!`, by section: those that may be recorded,
 /// derivatives, primitives and fused ones.
@@ -240,6 +241,10 @@ macro_rules! reference {
         impl Reference for $of {
             fn reference(&self, host: &mut Host<'_>) {
                 match self { $(Self::$name(op) => op.reference(host),)* }
+            }
+
+            fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+                match self { $(Self::$name(op) => op.in_turns(host),)* }
             }
         }
     };

@@ -4,6 +4,7 @@ use crate::graph::host::Host;
 use crate::graph::operation::{Io, Operation, Reference, Work};
 use crate::graph::tensor::Counts;
 use crate::kernel::dispatch::{Dispatch, Lower, Lowering};
+use gguf::BoxFuture;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -45,6 +46,10 @@ impl Operation for Own {
 impl Reference for Own {
     fn reference(&self, host: &mut Host<'_>) {
         self.op.reference(host);
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        self.op.in_turns(host)
     }
 }
 

@@ -7,11 +7,12 @@ use crate::elementwise::add::{Add, add};
 use crate::elementwise::dropout::{Dropout, dropout};
 use crate::elementwise::scale::{Scale, scale};
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::operation::{Io, Operation, Reference, Work, in_one_turn};
 use crate::graph::record::{Dropped, LowRank, Recorder};
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
 use crate::kernel::Variant;
 use crate::kernel::dispatch::{Dispatch, Grid};
+use gguf::BoxFuture;
 
 /// y = x w^T.
 #[derive(Clone, Debug)]
@@ -71,9 +72,15 @@ impl Operation for Matmul {
 
 impl Reference for Matmul {
     fn reference(&self, host: &mut Host<'_>) {
-        let mut y = host.take(self.y);
-        host.matmul(self.w, host.f32(self.x), &mut y);
-        host.put(self.y, y);
+        in_one_turn(self.in_turns(host));
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let mut y = host.take(self.y);
+            host.matmul(self.w, host.f32(self.x), &mut y).await;
+            host.put(self.y, y);
+        })
     }
 }
 

@@ -1,11 +1,12 @@
 //! Derivative of a product with a weight matrix by its activations.
 
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::operation::{Io, Operation, Reference, Work, in_one_turn};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Shape, Tensor, Weight};
 use crate::kernel::dispatch::{Arg, Dispatch, Grid, Lower, Lowering};
 use crate::kernel::split::parts;
+use gguf::BoxFuture;
 
 kernel! {
     MATMUL_INPUT: "matmul_input",
@@ -77,8 +78,14 @@ impl Lowering for MatmulInput {
 
 impl Reference for MatmulInput {
     fn reference(&self, host: &mut Host<'_>) {
-        let mut dx = host.take(self.dx);
-        host.matmul_input(self.w, host.f32(self.dy), &mut dx);
-        host.put(self.dx, dx);
+        in_one_turn(self.in_turns(host));
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let mut dx = host.take(self.dx);
+            host.matmul_input(self.w, host.f32(self.dy), &mut dx).await;
+            host.put(self.dx, dx);
+        })
     }
 }

@@ -1,11 +1,12 @@
 //! Derivative of a product with a weight matrix by the weight.
 
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::operation::{Io, Operation, Reference, Work, in_one_turn};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Input, State, StateKind, Tensor, counted};
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering, fixed};
-use crate::platform::{in_parallel, threads};
+use crate::platform::{in_turns, threads};
+use gguf::BoxFuture;
 
 kernel! {
     MATMUL_WEIGHT: "matmul_weight",
@@ -86,20 +87,27 @@ impl Lowering for MatmulWeight {
 
 impl Reference for MatmulWeight {
     fn reference(&self, host: &mut Host<'_>) {
-        let extents = [self.dy, self.x].map(|t| t.shape.width() as usize);
-        let mut g = host.state_f32(self.g);
-        add_products(host.f32(self.dy), host.f32(self.x), extents, &mut g);
-        host.put_state(self.g, &g);
+        in_one_turn(self.in_turns(host));
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let extents = [self.dy, self.x].map(|t| t.shape.width() as usize);
+            let mut g = host.state_f32(self.g);
+            add_products(host.f32(self.dy), host.f32(self.x), extents, &mut g).await;
+            host.put_state(self.g, &g);
+        })
     }
 }
 
 /// g [N, K] += dy^T x, in parallel over the rows of g.
-pub(crate) fn add_products(dy: &[f32], x: &[f32], [n, k]: [usize; 2], g: &mut [f32]) {
+pub(crate) async fn add_products(dy: &[f32], x: &[f32], [n, k]: [usize; 2], g: &mut [f32]) {
     let per_chunk = n.div_ceil(4 * threads()).max(1);
-    in_parallel(g, per_chunk * k, |c, g| {
+    let compute = |c: usize, g: &mut [f32]| {
         // The columns of dy that make these rows of g.
         let (from, count) = (c * per_chunk, g.len() / k);
         let own: Vec<f32> = dy.chunks_exact(n).flat_map(|row| row[from..from + count].iter().copied()).collect();
         cpu_ref::matmul_weight(&own, x, count, k, g);
-    });
+    };
+    in_turns(g, per_chunk * k, compute).await;
 }

@@ -7,7 +7,7 @@ use super::matmul_weight::{MatmulWeight, add_products, work};
 use super::problem::TILE128_ROWS;
 use crate::caps::Caps;
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::operation::{Io, Operation, Reference, Work, in_one_turn};
 use crate::graph::tensor::{Counts, State, Tensor, counted};
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering, fixed};
 use crate::norm::pack_f16::{pitches, unpacked};
@@ -93,7 +93,7 @@ impl Reference for MatmulWeightTile128 {
         for (row, scale) in dy.chunks_exact_mut(n).zip(&scales) {
             row.iter_mut().for_each(|v| *v = f16::from_f32(*v * (scale / most)).to_f32() * most);
         }
-        add_products(&dy, &unpacked(&ones, host.u32(self.x), k, self.x_slab), [n, k], &mut g);
+        in_one_turn(add_products(&dy, &unpacked(&ones, host.u32(self.x), k, self.x_slab), [n, k], &mut g));
         host.put_state(self.g, &g);
     }
 }

@@ -2,7 +2,7 @@
 //! and pairs of it; parity cases record it.
 
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference, Work};
+use crate::graph::operation::{Io, Operation, Reference, Work, in_one_turn};
 use crate::graph::tensor::{Counts, Tensor, Weight};
 use crate::norm::pack_f16::unpacked;
 
@@ -80,7 +80,7 @@ impl Reference for Product {
         match self.operand {
             // The tiles of this operand round the weights as well.
             Operand::F16 { .. } => host.matmul_f16(self.w, &x, &mut y),
-            Operand::F32 | Operand::Q8 | Operand::Slabs { .. } => host.matmul(self.w, &x, &mut y),
+            Operand::F32 | Operand::Q8 | Operand::Slabs { .. } => in_one_turn(host.matmul(self.w, &x, &mut y)),
         }
         if let Some(bias) = self.bias {
             let sum = |y: &mut [f32]| y.iter_mut().zip(host.vector(bias)).for_each(|(y, b)| *y += b);

@@ -1,16 +1,121 @@
 //! A browser: one thread that must not block, and no clock.
 
 use super::Signal;
+use js_sys::{Array, Function, Reflect};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::Duration;
+use wasm_bindgen::prelude::Closure;
+use wasm_bindgen::{JsCast, JsValue};
 
-/// Number of threads that [`in_parallel`] uses.
+/// The parts that work is cut into, between which [`in_turns`] may stop. There is one thread.
 pub(crate) fn threads() -> usize {
-    1
+    32
 }
 
 /// Calls `f` with the number and the contents of every chunk.
 pub(crate) fn in_parallel(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32])) {
     data.chunks_mut(chunk.max(1)).enumerate().for_each(|(n, part)| f(n, part));
+}
+
+/// As [`in_parallel`], with a [`turn`] after each chunk.
+pub(crate) async fn in_turns(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32])) {
+    for (n, part) in data.chunks_mut(chunk.max(1)).enumerate() {
+        f(n, part);
+        turn().await;
+    }
+}
+
+thread_local! {
+    /// When the event loop had its last turn, in milliseconds.
+    static LAST_TURN: Cell<f64> = const { Cell::new(0.0) };
+    /// Whether there are no turns now.
+    static WITHOUT: Cell<bool> = const { Cell::new(false) };
+    static CHANNEL: Channel = Channel::new();
+}
+
+/// While it exists, there are no turns.
+pub(crate) struct WithoutTurns {
+    before: bool,
+}
+
+impl WithoutTurns {
+    pub fn new() -> Self {
+        Self { before: WITHOUT.replace(true) }
+    }
+}
+
+impl Drop for WithoutTurns {
+    fn drop(&mut self) {
+        WITHOUT.set(self.before);
+    }
+}
+
+/// Longest time between turns of the event loop, in milliseconds: of a page, which draws 60 pictures
+/// a second, and of a worker.
+const TURNS_MS: [f64; 2] = [12.0, 30.0];
+
+/// Gives the event loop a turn, if its last turn is long ago.
+pub(crate) async fn turn() {
+    if WITHOUT.get() {
+        return;
+    }
+    let longest = CHANNEL.with(|channel| TURNS_MS[usize::from(channel.in_worker)]);
+    if now_ms() - LAST_TURN.get() < longest {
+        return;
+    }
+    CHANNEL.with(Channel::turn).await;
+    LAST_TURN.set(now_ms());
+}
+
+/// Messages to ourselves. A message waits for the tasks that are queued before it, and browsers do
+/// not delay it, as they do timers.
+struct Channel {
+    in_worker: bool,
+    port: JsValue,
+    /// The signals of the messages that are under way, in order.
+    waiting: Rc<RefCell<VecDeque<Box<dyn FnOnce(())>>>>,
+    _receive: Closure<dyn FnMut()>,
+}
+
+impl Channel {
+    fn new() -> Self {
+        let global = js_sys::global();
+        let get = |object: &JsValue, key: &str| Reflect::get(object, &key.into()).unwrap_or(JsValue::UNDEFINED);
+        let constructor: Function = get(&global, "MessageChannel").unchecked_into();
+        let channel = Reflect::construct(&constructor, &Array::new()).expect("every browser has MessageChannel");
+        let waiting = Rc::<RefCell<VecDeque<Box<dyn FnOnce(())>>>>::default();
+        let received = Rc::clone(&waiting);
+        let receive = Closure::new(move || {
+            let next = received.borrow_mut().pop_front();
+            next.into_iter().for_each(|set| set(()));
+        });
+        let _ = Reflect::set(&get(&channel, "port1"), &"onmessage".into(), receive.as_ref());
+        let in_worker = get(&global, "document").is_undefined();
+        Self { in_worker, port: get(&channel, "port2"), waiting, _receive: receive }
+    }
+
+    /// Is ready after a turn of the event loop.
+    fn turn(&self) -> Signal<()> {
+        let signal = Signal::new();
+        self.waiting.borrow_mut().push_back(Box::new(signal.setter()));
+        let post: Function = Reflect::get(&self.port, &"postMessage".into()).unwrap_or_default().unchecked_into();
+        let _ = post.call1(&self.port, &JsValue::NULL);
+        signal
+    }
+}
+
+/// Milliseconds since the page or the worker began, with fractions.
+fn now_ms() -> f64 {
+    thread_local! {
+        static CLOCK: (JsValue, Function) = {
+            let clock = Reflect::get(&js_sys::global(), &"performance".into()).unwrap_or_default();
+            let now = Reflect::get(&clock, &"now".into()).unwrap_or_default().unchecked_into();
+            (clock, now)
+        };
+    }
+    CLOCK.with(|(clock, now)| now.call0(clock).ok().and_then(|ms| ms.as_f64()).unwrap_or_default())
 }
 
 /// Calls `f` with every item. Returns the first error.

@@ -66,6 +66,15 @@ pub(crate) fn at_once<F: Future + Unpin>(mut future: F) -> Result<F::Output, F> 
     }
 }
 
+/// Runs a computation that has turns for other work, without these turns.
+pub(crate) fn in_one_turn<T>(work: impl Future<Output = T>) -> T {
+    let _without = WithoutTurns::new();
+    match at_once(std::pin::pin!(work)) {
+        Ok(output) => output,
+        Err(_) => unreachable!("a computation waits for its turns alone"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

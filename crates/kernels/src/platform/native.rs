@@ -19,6 +19,23 @@ pub(crate) fn in_parallel(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut
     data.par_chunks_mut(chunk.max(1)).enumerate().for_each(|(n, part)| f(n, part));
 }
 
+/// As [`in_parallel`]. Other work has threads of its own.
+pub(crate) async fn in_turns(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
+    in_parallel(data, chunk, f);
+}
+
+/// While it exists, there are no turns. Here there never are.
+pub(crate) struct WithoutTurns;
+
+impl WithoutTurns {
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+/// Gives other work of this thread a turn, if it waits for long. Here it has threads of its own.
+pub(crate) async fn turn() {}
+
 /// Calls `f` with every item. Returns the first error.
 pub(crate) fn try_each<T: Send, E: Send>(items: Vec<T>, f: impl Fn(T) -> Result<(), E> + Send + Sync) -> Result<(), E> {
     items.into_par_iter().try_for_each(f)
