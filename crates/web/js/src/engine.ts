@@ -72,6 +72,11 @@ export interface Adapter extends Freed {
   info(): t.AdapterInfo;
 }
 
+/** Adapters with their scales, in the order in which they are applied. */
+export interface Adapters extends Freed {
+  add(adapter: Adapter, scale: number): void;
+}
+
 export interface Session extends Freed {
   readonly context: number;
   tokens(): Uint32Array;
@@ -91,14 +96,17 @@ export interface Session extends Freed {
     report: Report,
     cancel: Cancel,
   ): Promise<t.Finish>;
-  /** Logits [tokens, vocabulary] of these ids, after a reset, and the values of these taps. */
-  logits(ids: Uint32Array, taps: string[], cancel: Cancel): Promise<{ logits: Float32Array; taps: Record<string, Float32Array> }>;
-  setAdapters(adapters: Adapter[], scales: number[]): void;
+  /** Logits [tokens, vocabulary] of these ids, which replace the tokens of the session. */
+  logits(ids: Uint32Array, cancel: Cancel): Promise<{ logits: Float32Array }>;
+  setAdapters(adapters: Adapters): void;
   rollback(tokens: number): void;
   save(): Promise<Uint8Array>;
   load(bytes: Uint8Array): Promise<void>;
-  /** Goes on with another handle of the same model after its device was lost. */
-  moveTo(model: Model): Promise<void>;
+  /**
+   * Goes on with another handle of the same model after its device was lost, and with adapters that
+   * were loaded beside it.
+   */
+  moveTo(model: Model, adapters: Adapters): Promise<void>;
 }
 
 export interface Trainer extends Freed {
@@ -121,8 +129,7 @@ export interface Engine {
   memory(): t.MemoryUse;
   /** Opens the file that these parts make, for a device. */
   open(parts: Reader[], device: t.DeviceChoice, limits: t.Limits, cancel: Cancel): Promise<Opened>;
+  Adapters: new () => Adapters;
   Cancel: new () => Cancel;
   Hasher: new (state?: Uint8Array) => Hasher;
-  /** Loses the device on purpose, for tests. */
-  lose(model: Model): void;
 }

@@ -73,6 +73,10 @@ export interface SessionOptions {
   /** Type of the KV cache. Default `f16`. */
   readonly kv?: KvType;
   readonly adapters?: readonly AppliedAdapter[];
+  /** Whether a GPU rounds activations where that is faster (`fast`), or computes in `f32`. The CPU never rounds. */
+  readonly precision?: 'fast' | 'f32';
+  /** Largest number of tokens of a step of the prompt. 0 leaves it to the executor. */
+  readonly chunk?: number;
   /** Tokens at the start that stay when a full context is shifted. Without it a full context ends the answer. */
   readonly shift?: number;
 }
@@ -96,7 +100,7 @@ export interface Message {
 }
 
 export interface Sampling {
-  /** 0 is greedy. Default 0.8. */
+  /** 0 is greedy. Default 0.7. */
   readonly temperature?: number;
   readonly topK?: number;
   readonly topP?: number;
@@ -153,8 +157,10 @@ export interface Finish {
 }
 
 export interface AdapterInfo {
-  readonly rank: number;
-  readonly scale: number;
+  /** Number of matrices that the adapter changes. */
+  readonly matrices: number;
+  /** Bytes beside the weights. */
+  readonly bytes: number;
   readonly notes: readonly string[];
 }
 
@@ -247,7 +253,6 @@ export interface DeviceInfo {
   readonly name: string;
   readonly kind: 'gpu' | 'cpu';
   readonly fallback: boolean;
-  readonly f16: boolean;
   readonly maxBufferBytes: number;
 }
 
