@@ -38,6 +38,9 @@ export interface Hasher extends Freed {
   digest(): string;
 }
 
+/** Options without what belongs to the call. */
+export type Plain<Options> = Omit<Options, keyof t.Work>;
+
 export type Report = (progress: t.Progress) => void;
 
 /** A file whose header, tokenizer and template are read and checked. No weights are loaded. */
@@ -55,9 +58,9 @@ export interface Model extends Freed {
   session(options: Omit<t.SessionOptions, 'adapters'>): Promise<Session>;
   adapter(files: t.NamedBytes[]): Promise<Adapter>;
   trainer(options: EngineTrainOptions): Promise<Trainer>;
-  tokenize(text: string, options: { special?: boolean; start?: boolean }): Uint32Array;
+  tokenize(text: string, options: t.TokenizeOptions): Uint32Array;
   detokenize(ids: Uint32Array): string;
-  render(messages: readonly t.Message[], options: { tools?: readonly unknown[]; thinking?: boolean }): string;
+  render(messages: readonly t.Message[], options: t.RenderOptions): string;
   /** Whether the device of this model is lost. */
   lost(): boolean;
 }
@@ -83,7 +86,7 @@ export interface Session extends Freed {
   /** Answers a conversation. What its start shares with the tokens so far is not evaluated again. */
   send(
     messages: readonly t.Message[],
-    options: Omit<t.AnswerOptions, 'signal' | 'onProgress'>,
+    options: Plain<t.AnswerOptions>,
     onToken: (token: t.Token) => void,
     report: Report,
     cancel: Cancel,
@@ -91,7 +94,7 @@ export interface Session extends Freed {
   /** Goes on with a raw text instead of a conversation. */
   complete(
     text: string,
-    options: Omit<t.AnswerOptions, 'signal' | 'onProgress' | 'tools' | 'thinking'>,
+    options: Plain<t.CompleteOptions>,
     onToken: (token: t.Token) => void,
     report: Report,
     cancel: Cancel,
@@ -116,7 +119,7 @@ export interface Trainer extends Freed {
   examples(count: number): t.Piece[][];
   step(report: Report, cancel: Cancel): Promise<t.StepResult>;
   /** The mean loss of the validation lines, or of these lines. */
-  evaluate(data: Uint8Array | undefined, report: Report, cancel: Cancel): Promise<{ loss: number; targets: number }>;
+  evaluate(data: Uint8Array | undefined, report: Report, cancel: Cancel): Promise<t.Evaluation>;
   savePeft(): Promise<t.NamedBytes[]>;
   saveGguf(): Promise<Uint8Array>;
   checkpoint(): Promise<Uint8Array>;

@@ -17,22 +17,32 @@ export type DeviceChoice = 'auto' | 'gpu' | 'cpu';
 
 /** How far some work is. `total` is 0 while it is not known. */
 export interface Progress {
-  /** `download` and `load` count bytes, `compile` counts kernels, `prompt` tokens, `step` rows. */
-  readonly phase: 'download' | 'load' | 'compile' | 'prompt' | 'step';
+  /**
+   * `wait`, `download`, `verify` and `load` count bytes, `compile` counts kernels, `prompt` tokens,
+   * `step` rows. `wait`: another tab downloads the file, and this one waits for it.
+   */
+  readonly phase: 'wait' | 'download' | 'verify' | 'load' | 'compile' | 'prompt' | 'step';
   readonly done: number;
   readonly total: number;
 }
 
-export interface LoadOptions {
+/** What every longer call takes. */
+export interface Work {
+  readonly onProgress?: (progress: Progress) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface LoadOptions extends Work {
   /** Default `auto`. */
   readonly device?: DeviceChoice;
   /** `opfs` keeps a downloaded file in the browser's private file system. Default: `opfs` for URLs. */
   readonly cache?: 'opfs' | 'none';
-  /** SHA-256 of the file, 64 hexadecimal digits. A file with another digest is refused and not kept. */
-  readonly sha256?: string;
+  /**
+   * SHA-256 of the file, 64 hexadecimal digits; a list for a split model. A file with another digest
+   * is refused and not kept.
+   */
+  readonly sha256?: string | readonly string[];
   readonly limits?: Limits;
-  readonly onProgress?: (progress: Progress) => void;
-  readonly signal?: AbortSignal;
 }
 
 export interface Limits {
@@ -112,16 +122,28 @@ export interface Sampling {
   readonly seed?: number;
 }
 
-export interface AnswerOptions {
+/** Options of a text that goes on without a chat template. */
+export interface CompleteOptions extends Work {
   readonly sampling?: Sampling;
   /** Texts that end the answer and are not shown. */
   readonly stops?: readonly string[];
   readonly maxTokens?: number;
+}
+
+/** How a conversation becomes a prompt. */
+export interface RenderOptions {
   /** Tools as OpenAI's interface has them: `{ type: 'function', function: { name, description, parameters } }`. */
   readonly tools?: readonly unknown[];
   readonly thinking?: boolean;
-  readonly onProgress?: (progress: Progress) => void;
-  readonly signal?: AbortSignal;
+}
+
+export interface AnswerOptions extends CompleteOptions, RenderOptions {}
+
+export interface TokenizeOptions {
+  /** Whether names of control tokens are tokens. Default false. */
+  readonly special?: boolean;
+  /** Whether the token that begins a text comes first, where the model has one. Default false. */
+  readonly start?: boolean;
 }
 
 /** One token of an answer. */
@@ -164,11 +186,14 @@ export interface AdapterInfo {
   readonly notes: readonly string[];
 }
 
+/** A text, or its bytes in UTF-8. */
+export type Text = string | Uint8Array | Blob;
+
 export interface TrainOptions {
   /** JSON Lines with the keys of `weft train` (`prompt`/`completion`, `messages`, `text`, `ids`, ..). */
-  readonly data: string | Uint8Array | Blob;
+  readonly data: Text;
   /** Lines whose loss is measured and not learnt. */
-  readonly validation?: string | Uint8Array | Blob;
+  readonly validation?: Text;
   readonly method?: {
     /** Default 16. */
     readonly rank?: number;
@@ -229,6 +254,13 @@ export interface StepResult {
   readonly skipped: boolean;
 }
 
+/** The mean loss of some lines. */
+export interface Evaluation {
+  readonly loss: number;
+  /** Number of tokens whose loss was measured. */
+  readonly targets: number;
+}
+
 /** One part of an example as the model reads it. */
 export interface Piece {
   readonly text: string;
@@ -269,9 +301,21 @@ export interface CachedFile {
   readonly used: number;
 }
 
+/** What a check of a cached file found. */
+export interface Verified {
+  readonly url: string;
+  /** Whether the bytes have the digest that they had when they came. */
+  readonly whole: boolean;
+  /** SHA-256 of the bytes that are there. */
+  readonly found: string;
+  readonly expected: string;
+}
+
+/** The space that the browser gives this page, in bytes. */
 export interface Storage {
   readonly used: number;
   readonly quota: number;
+  /** Whether the browser never deletes the files by itself. */
   readonly persistent: boolean;
 }
 
