@@ -58,8 +58,9 @@ function layout(): void {
     const view = views[currentView()];
     view.querySelector<HTMLElement>('textarea')?.focus();
   };
+  const skip = h('a', { class: 'skip', onclick: toContent }, 'Skip to the content');
   document.body.append(
-    h('a', { class: 'skip', href: '#chat', onclick: toContent }, 'Skip to the content'),
+    skip,
     h(
       'header',
       { class: 'top' },
@@ -67,7 +68,7 @@ function layout(): void {
       h('nav', { class: 'tabs', 'aria-label': 'Views' }, ...links.map(({ link }) => link)),
       modelButton(),
     ),
-    h('div', { class: 'strip' }, modelBanner(), notices()),
+    h('div', { class: 'strip', role: 'region', 'aria-label': 'Notices' }, modelBanner(), notices()),
     views.chat,
     views.teach,
     announcer(),
@@ -79,6 +80,7 @@ function layout(): void {
       if (view === current) link.setAttribute('aria-current', 'page');
       else link.removeAttribute('aria-current');
     }
+    skip.href = `#${current}-view`;
     document.title = `${VIEWS[current]} · Weft`;
   };
   window.addEventListener('hashchange', showView);
@@ -95,7 +97,9 @@ async function start(): Promise<void> {
   if (!(await isKept())) tell('This browser keeps nothing in this window: conversations end with the tab.');
   await chat.restore();
   keepConversations();
-  await Promise.all([loadLastModel(), workOffline(whenIdle)]);
+  // Without a service worker (some private windows) the pages only need the network.
+  workOffline(whenIdle).catch((error: unknown) => console.warn(error));
+  await loadLastModel();
 }
 
 void start().catch(tellError);

@@ -1,7 +1,9 @@
 /** The field for a question, with its send and stop button. */
 import { host } from '../models/host.js';
 import { h, show } from '../ui/dom.js';
+import { bytes } from '../ui/format.js';
 import { icon } from '../ui/icons.js';
+import { tellError } from '../ui/notice.js';
 import { chat } from './chat.js';
 
 const MOST_ROWS = 10;
@@ -11,8 +13,17 @@ export interface Composer {
   focus(): void;
 }
 
+/** Where the model computes, and the memory that it takes. */
+async function describeHost(): Promise<string> {
+  const { ready } = host;
+  if (ready === undefined) return 'Everything is computed on this device.';
+  const { wasm, gpu } = await ready.model.memory();
+  const place = ready.model.info.executor === 'gpu' ? 'the GPU' : 'the CPU';
+  return `Computed on ${place} of this device, with ${bytes(wasm + gpu)} of memory. Answers can be wrong.`;
+}
+
 export function composer(): Composer {
-  const input = h('textarea', { id: 'question', rows: 1, placeholder: 'Ask something', 'aria-label': 'Your question' });
+  const input = h('textarea', { id: 'question', rows: 1, placeholder: 'Write a question', 'aria-label': 'Your question' });
   const send = h('button', { type: 'submit', class: 'primary round', 'aria-label': 'Send' }, icon('send'));
   const stop = h(
     'button',
@@ -42,14 +53,24 @@ export function composer(): Composer {
 
   host.state.watch(resize);
   chat.answering.watch((turn) => {
-    const focused = document.activeElement === stop;
+    const focused = document.activeElement;
     show(send, turn === undefined);
     show(stop, turn !== undefined);
-    if (focused && turn === undefined) input.focus();
+    // The pressed button went away. On a touch screen the field would bring up the keyboard.
+    if (turn !== undefined && focused === document.body) stop.focus();
+    if (turn === undefined && focused === stop && matchMedia('(hover: hover)').matches) input.focus();
   });
-  chat.status.watch((text) => {
-    status.textContent = text || 'Everything is computed on this device. Answers can be wrong.';
-  });
+  let idle = '';
+  const describe = () => {
+    status.textContent = chat.status.value || idle;
+  };
+  const measure = async () => {
+    idle = await describeHost();
+    describe();
+  };
+  chat.status.watch(describe);
+  host.state.watch(() => void measure().catch(tellError));
+  chat.changes.watch(() => void measure().catch(tellError));
 
   const node = h('form', { class: 'composer', onsubmit: submit }, h('div', { class: 'composer-box' }, input, send, stop), status);
   return { node, focus: () => input.focus() };

@@ -30,8 +30,9 @@ const LENGTHS: readonly NumberField[] = [
 
 function field(label: string, hint: string, input: HTMLElement): HTMLElement {
   const id = freshId('hint');
-  if (hint !== '') input.setAttribute('aria-describedby', id);
-  return h('label', { class: 'field' }, h('span', {}, label), input, hint !== '' && h('small', { id, class: 'muted' }, hint));
+  input.setAttribute('aria-describedby', id);
+  const named = h('label', {}, h('span', {}, label), input);
+  return h('div', { class: 'field' }, named, h('small', { id, class: 'muted' }, hint));
 }
 
 function change(part: Settings): void {
@@ -53,7 +54,8 @@ function numberInput({ key, label, hint, min, max, step }: NumberField, changed:
     change({ [key]: input.value === '' ? undefined : input.valueAsNumber });
     changed();
   });
-  return h('label', { class: 'field' }, h('span', {}, label), input, h('small', { id, class: 'muted' }, hint), error);
+  const named = h('label', {}, h('span', {}, label), input);
+  return h('div', { class: 'field' }, named, h('small', { id, class: 'muted' }, hint), error);
 }
 
 function select(label: string, hint: string, options: readonly [string, string][], value: string, changed: (value: string) => void): HTMLElement {

@@ -43,29 +43,39 @@ function codeBlock(language: string, text: string): HTMLElement {
   return h('div', { class: 'code' }, h('div', { class: 'code-head' }, label, copy), pre);
 }
 
-function listItem(item: Item, loose: boolean): HTMLElement {
+function listItem(item: Item, loose: boolean, above: number): HTMLElement {
   const box = item.task !== undefined && h('span', { class: 'task' }, item.task ? '☑ ' : '☐ ');
   const nodes = item.blocks.flatMap((block) =>
-    block.kind === 'paragraph' && !loose ? inline(block.text) : [blockNode(block)],
+    block.kind === 'paragraph' && !loose ? inline(block.text) : [blockNode(block, above)],
   );
   return h('li', {}, box, ...nodes);
 }
 
-function blockNode(block: Block): HTMLElement {
+/** The level of the last heading of the answer; before the first one, that of the page's title. */
+function lastLevel(node: HTMLElement): number {
+  const last = [...node.querySelectorAll('h2, h3, h4, h5, h6')].at(-1);
+  return last === undefined ? 1 : Number(last.tagName.slice(1));
+}
+
+/** `above` is the level of the heading before the block: levels of headings never skip one. */
+function blockNode(block: Block, above: number): HTMLElement {
   switch (block.kind) {
     case 'paragraph':
       return h('p', {}, ...inline(block.text));
     case 'heading':
-      // The page has headings of the first and second level.
-      return h(`h${Math.min(block.level + 2, 6)}` as 'h3', {}, ...inline(block.text));
+      return h(
+        `h${Math.min(block.level + 1, above + 1, 6)}` as 'h2',
+        { class: `heading level-${block.level}` },
+        ...inline(block.text),
+      );
     case 'code':
       return codeBlock(block.language, block.text);
     case 'quote':
-      return h('blockquote', {}, ...block.blocks.map(blockNode));
+      return h('blockquote', {}, ...block.blocks.map((inner) => blockNode(inner, above)));
     case 'rule':
       return h('hr');
     case 'list': {
-      const items = block.items.map((item) => listItem(item, block.loose));
+      const items = block.items.map((item) => listItem(item, block.loose, above));
       return block.start === undefined ? h('ul', {}, ...items) : h('ol', { start: block.start }, ...items);
     }
     case 'table': {
@@ -100,7 +110,7 @@ export class Markdown {
     const placed = parseBlocks(this.#lines.slice(this.#open));
     if (placed.length === 0) return;
     if (this.#rendered) this.node.lastElementChild!.remove();
-    this.node.append(...placed.map(({ block }) => blockNode(block)));
+    for (const { block } of placed) this.node.append(blockNode(block, lastLevel(this.node)));
     this.#open += placed.at(-1)!.line;
   }
 

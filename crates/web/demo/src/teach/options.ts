@@ -124,6 +124,7 @@ export class OptionsForm {
       void kept.set(this.#value);
       this.#changed();
     });
-    return h('label', { class: 'field' }, h('span', {}, label), input, h('small', { id, class: 'muted' }, hint), error);
+    const named = h('label', {}, h('span', {}, label), input);
+    return h('div', { class: 'field' }, named, h('small', { id, class: 'muted' }, hint), error);
   }
 }

@@ -82,7 +82,7 @@ export class Model {
   }
 
   async needs(options: SessionOptions = {}): Promise<Needs> {
-    const kv = (options.context ?? 1024) * 3072 * (has('large-snapshot') ? 1e4 : 1);
+    const kv = (options.context ?? 1024) * 3072 * (has('large-snapshot') ? 1e5 : 1);
     return { weights: 4_086_144, kv, intermediates: 2_000_000, total: 6_086_144 + kv };
   }
 

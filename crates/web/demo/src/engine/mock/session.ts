@@ -27,6 +27,9 @@ def greet(name):
 
 That is all.`;
 
+/** A longer answer comes in larger pieces. */
+const LONG = 5000;
+
 interface Canned {
   readonly content: string;
   readonly thinking?: string;
@@ -74,7 +77,9 @@ export class Session {
 
     const pieces: [string, boolean][] = [
       ...(canned.thinking?.match(/\S+\s*/g) ?? []).map((text): [string, boolean] => [text, true]),
-      ...(canned.content.match(/\S+\s*|\s+/g) ?? []).map((text): [string, boolean] => [text, false]),
+      ...(canned.content.match(canned.content.length > LONG ? /[^]{1,4000}/g : /\S+\s*|\s+/g) ?? []).map(
+        (text): [string, boolean] => [text, false],
+      ),
     ];
     let content = '';
     let thinking = '';
