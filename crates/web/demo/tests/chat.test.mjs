@@ -217,11 +217,16 @@ page('renders hostile Markdown at once, and addresses that a person may follow',
   const hostile = ['[', '*', '**a', '`', '``` ', '> ', '> \n', '- ', '- \n', '| a ', '| a |\n', '![](', '~~', '__a', 'http://', '\\'];
   for (const piece of hostile) {
     const began = Date.now();
-    await page.getByLabel('Your question').fill(piece.repeat(20_000).slice(0, 20_000));
-    await page.getByRole('button', { name: 'Send' }).click();
+    // Typing thousands of lines would measure the field of the browser.
+    await page.getByLabel('Your question').evaluate((field, text) => {
+      field.value = text;
+      field.dispatchEvent(new Event('input'));
+    }, piece.repeat(20_000).slice(0, 20_000));
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
     await page.locator('.turn.assistant').last().getByRole('button', { name: 'Answer again' }).waitFor();
     assert.ok(Date.now() - began < 4000, `${JSON.stringify(piece)} takes ${Date.now() - began} ms`);
     await page.getByRole('button', { name: 'New chat' }).click();
+    await page.locator('.empty').waitFor();
   }
   await ask(page, '[a](javascript:alert(1)) [b](data:text/html,x) <https://example.org/c> https://example.org/d. ![e](https://example.org/e.png)');
   const links = await page.locator('.turn .markdown a').evaluateAll((nodes) => nodes.map((node) => node.href));

@@ -17,7 +17,7 @@ async function look(page, state) {
   assert.ok((await overflow(page)) <= 0, `${state}: the page scrolls sideways`);
 }
 
-for (const [colorScheme, width] of [['light', 320], ['dark', 320], ['light', 1280], ['dark', 1280]]) {
+for (const [colorScheme, width] of [['light', 320], ['dark', 1280]]) {
   test(`every state is accessible and as wide as the window: ${colorScheme}, ${width} px`, async () => {
     const viewport = { width, height: 720 };
     const { page, problems, context } = await visit(browser, site, { colorScheme, viewport });
@@ -52,8 +52,10 @@ for (const [colorScheme, width] of [['light', 320], ['dark', 320], ['light', 128
     await look(page, 'bad lines');
     await page.getByRole('button', { name: 'Use 20 facts' }).click();
     await page.getByText('More settings').click();
+    await page.getByRole('spinbutton', { name: 'Steps', exact: true }).fill('2000');
+    await page.keyboard.press('Tab');
     await page.getByRole('button', { name: 'Start' }).click();
-    await page.locator('.run-status', { hasText: 'Step 3' }).waitFor();
+    await page.locator('.run-status', { hasText: /Step \d+ of 2000/ }).waitFor();
     await look(page, 'run');
     await page.getByRole('button', { name: 'Stop', exact: true }).click();
     await page.locator('.run-status', { hasText: 'Stopped' }).waitFor();

@@ -1,7 +1,6 @@
 /** The settings of a run. What is empty is the engine's default, which a checked run tells. */
 import type { TrainFacts, TrainOptions } from '@weft-llm/web';
 import { freshId, h, show } from '../ui/dom.js';
-import { digits } from '../ui/format.js';
 import { Kept } from '../store/values.js';
 
 export interface RunOptions {
@@ -99,7 +98,7 @@ export class OptionsForm {
     const defaults: Record<string, unknown> = { ...facts?.options, heldOut };
     for (const [key, input] of this.#inputs) {
       const value = defaults[key];
-      const text = typeof value === 'number' ? (Number.isInteger(value) ? String(value) : digits(value)) : String(value ?? 'default');
+      const text = String(typeof value === 'number' ? Number(value.toPrecision(4)) : (value ?? 'default'));
       if (input instanceof HTMLInputElement) input.placeholder = text;
       else input.options[0]!.textContent = value === undefined ? 'default' : `default (${text})`;
     }
