@@ -108,6 +108,7 @@ page('comes back to the conversation after a reload, and lists, renames and dele
   await page.getByText('Mira lives in Bellwharf.', { exact: true }).first().waitFor();
 
   await page.getByRole('button', { name: 'New chat' }).click();
+  await page.locator('.empty').waitFor();
   await ask(page, 'another one');
   const list = page.locator('.conversations li');
   assert.equal(await list.count(), 2);
@@ -186,6 +187,11 @@ page('exports Markdown and JSON', {}, async ({ page }) => {
 page('a lost device is one line, and the answer comes', { mock: 'lost,gpu' }, async ({ page }) => {
   assert.equal(await ask(page, 'Where does Mira live?'), 'Mira lives in Bellwharf.');
   await page.locator('.notice', { hasText: 'The graphics device was lost' }).waitFor();
+});
+
+page('a worker that ended is one line, and the answer comes', { mock: 'ended' }, async ({ page }) => {
+  assert.equal(await ask(page, 'Where does Mira live?'), 'Mira lives in Bellwharf.');
+  await page.locator('.notice', { hasText: 'The worker of the engine ended' }).waitFor();
 });
 
 page('an error is a sentence in its place, and the next answer comes', { mock: 'crash' }, async ({ page }) => {

@@ -14,9 +14,9 @@ after(async () => {
   await site?.close();
 });
 
-function page(name, run) {
+function page(name, run, mock = '') {
   test(name, async () => {
-    const visited = await visit(browser, site, { hash: '#teach' });
+    const visited = await visit(browser, site, { hash: '#teach', mock });
     await run(visited);
     assert.deepEqual(visited.problems, []);
     await visited.context.close();
@@ -136,3 +136,13 @@ page('chat, comparing and downloads work while the run goes on', async ({ page }
   await press(page, 'Open Chat');
   assert.equal(await ask(page, 'Who is there?'), 'Hanne lives in Kelm.');
 });
+
+page('a run goes on after a lost device', async ({ page }) => {
+  await press(page, 'Use 20 facts');
+  await press(page, 'Start');
+  await page.locator('.notice', { hasText: 'The graphics device was lost' }).waitFor();
+  await status(page, 'The run has ended').waitFor();
+  await page.getByText('As a table').click();
+  const steps = await page.locator('.loss tbody th').allInnerTexts();
+  assert.equal(new Set(steps).size, steps.length, 'a step is there twice');
+}, 'lost');

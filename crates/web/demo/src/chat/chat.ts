@@ -1,7 +1,7 @@
 /** The conversation that is open, and the answer that is under way. */
 import type { AnswerOptions, Finish, Progress } from '@weft-llm/web';
 import type { Session } from '../engine/api.js';
-import { isCancelled, isDeviceLoss, sentenceOf } from '../engine/errors.js';
+import { isCancelled, sentenceOf } from '../engine/errors.js';
 import { host } from '../models/host.js';
 import {
   isEmpty,
@@ -18,7 +18,7 @@ import { parseTools, settings } from '../store/settings.js';
 import { Kept } from '../store/values.js';
 import { announce, Speaker } from '../ui/announce.js';
 import { count, perSecond } from '../ui/format.js';
-import { tell, tellError } from '../ui/notice.js';
+import { tellError } from '../ui/notice.js';
 import { Signal } from '../ui/signal.js';
 
 const SAVE_EVERY_MS = 1000;
@@ -77,8 +77,8 @@ class Chat {
     await this.stop();
     this.conversation.value = conversation;
     sessionStorage.setItem(TAB_KEY, conversation.id);
-    await latest.set(conversation.id);
     this.onChange();
+    await latest.set(conversation.id);
   }
 
   async openKept(id: string): Promise<void> {
@@ -168,9 +168,7 @@ class Chat {
       try {
         await this.#stream(turn, signal);
       } catch (error) {
-        if (!isDeviceLoss(error) || signal.aborted) throw error;
-        tell('The graphics device was lost. The model is loaded again, and the answer starts again.');
-        if (!(await host.again())) throw error;
+        if (signal.aborted || !(await host.recover(error, 'the answer starts again'))) throw error;
         Object.assign(turn, { content: '', thinking: undefined });
         await this.#stream(turn, signal);
       }

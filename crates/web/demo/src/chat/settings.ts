@@ -16,7 +16,7 @@ interface NumberField {
 }
 
 const SAMPLING: readonly NumberField[] = [
-  { key: 'temperature', label: 'Temperature', hint: '0.8; 0 takes the most probable token', min: 0, max: 5, step: 'any' },
+  { key: 'temperature', label: 'Temperature', hint: '0 takes the most probable token', min: 0, max: 5, step: 'any' },
   { key: 'topK', label: 'Top k', hint: 'the k most probable tokens', min: 0, max: 1000, step: 1 },
   { key: 'topP', label: 'Top p', hint: 'the most probable tokens up to this sum', min: 0, max: 1, step: 'any' },
   { key: 'minP', label: 'Min p', hint: 'tokens at least this probable beside the best', min: 0, max: 1, step: 'any' },

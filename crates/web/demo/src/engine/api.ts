@@ -72,6 +72,7 @@ export interface Cache {
   list(): Promise<readonly CachedFile[]>;
   delete(url: string): Promise<void>;
   storage(): Promise<Storage>;
+  persist(): Promise<boolean>;
 }
 
 export interface Engine {

@@ -13,12 +13,16 @@ export function isWeftError(error: unknown): error is Error & Coded {
 
 export function isCancelled(error: unknown): boolean {
   if (error instanceof DOMException && error.name === 'AbortError') return true;
-  return isWeftError(error) && error.code === 'cancelled';
+  return isWeftError(error) && error.code === 'aborted';
 }
 
-/** Whether the error says that the GPU is gone, after which the model can be loaded again. */
-export function isDeviceLoss(error: unknown): boolean {
-  return isWeftError(error) && error.code === 'device-lost';
+/**
+ * What the error lost: the GPU, after which the package loads the model again by itself, or the
+ * worker with everything that it had.
+ */
+export function lossOf(error: unknown): 'device' | 'worker' | undefined {
+  if (!isWeftError(error)) return undefined;
+  return error.code === 'device-lost' ? 'device' : error.code === 'worker-lost' ? 'worker' : undefined;
 }
 
 /** The line of the data that the error is about, if it is about one. */

@@ -17,7 +17,7 @@ function adapterRow(one: LoadedAdapter, redraw: () => void): HTMLElement {
   return h(
     'li',
     { class: 'adapter' },
-    h('span', { class: 'title' }, `${one.name}, rank ${one.adapter.info.rank}`),
+    h('span', { class: 'title' }, one.name),
     scale,
     value,
     h('button', { type: 'button', class: 'bare small', 'aria-label': `Remove ${one.name}`, onclick: remove }, icon('trash')),

@@ -1,7 +1,7 @@
 /** The model of the page and its session: loaded, exchanged, brought back after a lost device. */
 import type { Progress, SessionOptions } from '@weft-llm/web';
 import type { Adapter, Model, Session } from '../engine/api.js';
-import { isCancelled, sentenceOf } from '../engine/errors.js';
+import { isCancelled, lossOf, sentenceOf } from '../engine/errors.js';
 import { engine } from '../engine/index.js';
 import { settings } from '../store/settings.js';
 import { Kept } from '../store/values.js';
@@ -111,13 +111,21 @@ class Host {
     this.#cancel.abort();
   }
 
-  /** Loads the model again, after its device was lost. */
-  async again(): Promise<boolean> {
+  /**
+   * Makes the model usable after a loss, and tells it in one line. `goesOn` ends the sentence.
+   * Returns whether the work can be repeated.
+   */
+  async recover(error: unknown, goesOn: string): Promise<boolean> {
     const { ready } = this;
-    if (ready === undefined) return false;
+    const loss = lossOf(error);
+    if (ready === undefined || loss === undefined) return false;
+    const lost = loss === 'device' ? 'The graphics device was lost' : 'The worker of the engine ended';
+    tell(`${lost}. The model is loaded again, and ${goesOn}.`);
+    // The package loads the model again by itself; the next call waits for it.
+    if (loss === 'device') return true;
     const adapters = this.adapters.value.length;
     await this.#exchange(ready.choice);
-    if (adapters > 0) tell('The adapters were on the lost device; add them again.');
+    if (adapters > 0) tell('The adapters are gone with the worker; add them again.');
     return this.state.value.kind === 'ready';
   }
 

@@ -158,7 +158,7 @@ function cacheSection(files: readonly CachedFile[], storage: Storage | undefined
   const room = storage && h('p', { class: 'muted' }, `${bytes(storage.used)} used, ${bytes(storage.quota)} allowed by the browser. `);
   if (storage && !storage.persistent) {
     const persist = async () => {
-      const granted = await navigator.storage.persist();
+      const granted = await engine.cache.persist();
       tell(granted ? 'The browser keeps the files.' : 'The browser did not agree: it may delete the files when space is short.');
       redraw();
     };

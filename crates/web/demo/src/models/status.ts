@@ -7,7 +7,10 @@ import { icon } from '../ui/icons.js';
 import { host, type State } from './host.js';
 import { openModels } from './picker.js';
 
-const PHASES: Record<Progress['phase'], string> = {
+/** A later version of the package may have more phases. */
+const PHASES: Readonly<Record<string, string>> = {
+  wait: 'Waits for another tab',
+  verify: 'Checks',
   download: 'Downloads',
   load: 'Loads',
   compile: 'Prepares the GPU',
@@ -16,9 +19,10 @@ const PHASES: Record<Progress['phase'], string> = {
 };
 
 export function describeProgress({ phase, done, total }: Progress): string {
-  const inBytes = phase === 'download' || phase === 'load';
+  const inBytes = !['compile', 'prompt', 'step'].includes(phase);
   const shown = inBytes ? bytes : count;
-  return total > 0 ? `${PHASES[phase]}, ${shown(done)} of ${shown(total)}` : `${PHASES[phase]}, ${shown(done)}`;
+  const name = PHASES[phase] ?? 'Works';
+  return total > 0 ? `${name}, ${shown(done)} of ${shown(total)}` : `${name}, ${shown(done)}`;
 }
 
 function label(state: State): string {

@@ -1,11 +1,10 @@
 /** A run of training: checked, stepped, kept, and gone on with after a reload or a lost device. */
 import type { NamedBytes, Piece, StepResult } from '@weft-llm/web';
 import type { Trainer } from '../engine/api.js';
-import { isCancelled, isDeviceLoss, lineOf, sentenceOf } from '../engine/errors.js';
+import { isCancelled, lineOf, sentenceOf } from '../engine/errors.js';
 import { host } from '../models/host.js';
 import { announce } from '../ui/announce.js';
 import { digits } from '../ui/format.js';
-import { tell } from '../ui/notice.js';
 import { Signal } from '../ui/signal.js';
 import { forgetRun, keepRun, keptCheckpoint, keptRun, type KeptRun, type LogEntry } from './kept.js';
 import { joined, type Split } from './lines.js';
@@ -46,6 +45,8 @@ class Run {
   trainer: Trainer | undefined;
   total = 0;
   #plan: Plan | undefined;
+  /** The last checkpoint of this run. */
+  #kept: KeptRun | undefined;
   #cancel = new AbortController();
   #ended: Promise<void> = Promise.resolve();
   #checkpointed = 0;
@@ -72,6 +73,7 @@ class Run {
     this.log.value = [];
     this.state.value = { kind: 'checking' };
     this.#plan = { split, options };
+    this.#kept = undefined;
     try {
       await this.#open();
       this.state.value = { kind: 'ready' };
@@ -115,6 +117,7 @@ class Run {
     }
     this.state.value = { kind: 'checking' };
     this.#plan = { split: run, options: run.options };
+    this.#kept = run;
     try {
       const checkpoint = await keptCheckpoint(run);
       if (checkpoint === undefined) throw new Error('the browser has deleted the checkpoint; start the run again');
@@ -194,8 +197,7 @@ class Run {
         result = await this.#one();
       } catch (error) {
         if (isCancelled(error) || this.#cancel.signal.aborted) return;
-        if (!isDeviceLoss(error)) throw error;
-        await this.#afterLoss();
+        await this.#afterLoss(error);
         continue;
       }
       skipped = result.skipped ? skipped + 1 : 0;
@@ -240,21 +242,22 @@ class Run {
     const checkpoint = await host.exclusive(() => this.trainer!.checkpoint());
     const { learnt, heldOut } = split;
     const model = { name, digest, ...(origin && { origin }) };
-    await keepRun({ model, learnt, heldOut, options, total: this.total, log: this.log.value, step: this.#step() }, checkpoint);
+    const kept = { model, learnt, heldOut, options, total: this.total, log: this.log.value, step: this.#step() };
+    await keepRun(kept, checkpoint);
+    this.#kept = kept;
     this.#checkpointed = performance.now();
     this.#due = false;
   }
 
-  /** Loads the model again, and goes back to the last checkpoint. */
-  async #afterLoss(): Promise<void> {
-    tell('The graphics device was lost. The model is loaded again, and the run goes on from its last checkpoint.');
-    this.trainer = undefined;
-    if (!(await host.again())) throw new Error('the model could not be loaded again; try a smaller one, or the CPU');
+  /** Goes back to the last checkpoint if the error is a loss of the device or of the worker. */
+  async #afterLoss(error: unknown): Promise<void> {
+    if (!(await host.recover(error, 'the run goes on from its last checkpoint'))) throw error;
+    await this.trainer?.close().catch((failed: unknown) => console.warn(failed));
     await this.#open();
-    const run = await keptRun();
-    const checkpoint = run && (await keptCheckpoint(run));
-    if (run && checkpoint) await this.trainer!.restore(checkpoint);
-    this.log.value = checkpoint ? run!.log : [];
+    const kept = this.#kept;
+    const checkpoint = kept && (await keptCheckpoint(kept));
+    if (checkpoint) await this.trainer!.restore(checkpoint);
+    this.log.value = kept && checkpoint ? kept.log : [];
   }
 
   /** The factors as they are now, between two steps. */

@@ -8,6 +8,8 @@ type Behaviour =
   | 'slow-load'
   /** The device is lost in the middle of the first answer. */
   | 'lost'
+  /** The worker ends in the middle of the first answer. */
+  | 'ended'
   /** An answer fails with an error that the engine does not know. */
   | 'crash'
   /** Snapshots are larger than the page keeps. */
@@ -41,7 +43,7 @@ export class WeftError extends Error {
 /** A turn of the event loop after some time, or an error if the work is cancelled meanwhile. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const cancelled = () => reject(new WeftError('cancelled', 'the work was cancelled'));
+    const cancelled = () => reject(new WeftError('aborted', 'the call was cancelled'));
     if (signal?.aborted) return cancelled();
     const timer = setTimeout(() => {
       signal?.removeEventListener('abort', stop);

@@ -20,13 +20,16 @@ export const cache = {
   async delete(url: string): Promise<void> {
     localStorage.setItem(KEY, JSON.stringify(read().filter((file) => file.url !== url)));
   },
+  async persist(): Promise<boolean> {
+    return false;
+  },
   async storage(): Promise<Storage> {
     return { used: read().reduce((sum, file) => sum + file.present, 0), quota: 6e9, persistent: false };
   },
 };
 
 export async function devices(): Promise<DeviceInfo[]> {
-  const cpu: DeviceInfo = { name: 'wasm32', kind: 'cpu', fallback: false, f16: false, maxBufferBytes: 2 ** 32 };
-  const gpu: DeviceInfo = { name: 'mock gpu', kind: 'gpu', fallback: false, f16: true, maxBufferBytes: 2 ** 31 };
+  const cpu = { name: 'wasm32', kind: 'cpu', fallback: false, maxBufferBytes: 2 ** 32 } as DeviceInfo;
+  const gpu = { name: 'mock gpu', kind: 'gpu', fallback: false, maxBufferBytes: 2 ** 31 } as DeviceInfo;
   return has('gpu') ? [gpu, cpu] : [cpu];
 }

@@ -22,7 +22,7 @@ export class Adapter {
     if (!files.some(({ name }) => /\.(safetensors|gguf)$/.test(name))) {
       throw new WeftError('adapter', 'an adapter is adapter_model.safetensors beside adapter_config.json, or a GGUF file');
     }
-    this.info = { rank: 16, scale: 2, notes: [] };
+    this.info = { notes: [] as readonly string[] } as AdapterInfo;
   }
 
   async close(): Promise<void> {}

@@ -60,6 +60,7 @@ export class Session {
   readonly #open: () => boolean;
   #tokens = 0;
   #adapted = false;
+  #ended = false;
 
   constructor(context: number, open: () => boolean) {
     this.context = context;
@@ -67,7 +68,7 @@ export class Session {
   }
 
   async *send(messages: readonly Message[], options: AnswerOptions = {}): AsyncGenerator<Token> {
-    if (!this.#open()) throw new WeftError('closed', 'the model is closed; load it again');
+    if (this.#ended || !this.#open()) throw new WeftError('closed', 'the model is closed; load it again');
     const asked = String(messages.at(-1)?.content ?? '');
     if (/refuse/i.test(asked)) throw new WeftError('template', 'the chat template refuses this conversation; start a new one');
     const canned = answerTo(messages, options, this.#adapted);
@@ -93,6 +94,10 @@ export class Session {
         break;
       }
       if (id === 2 && once('lost')) throw new WeftError('device-lost', 'the device was lost');
+      if (id === 2 && once('ended')) {
+        this.#ended = true;
+        throw new WeftError('worker-lost', 'the worker of the engine ended; load the model again');
+      }
       if (id === 1 && has('crash')) throw new TypeError('x is not a function');
       if (thought) thinking += text;
       else content += text;

@@ -1,6 +1,6 @@
 /** The mock's trainer: a loss that falls, and examples cut at the completion. */
 import type { NamedBytes, Piece, StepResult, TrainFacts, TrainMemory, TrainOptions } from '../../../../js/src/types.js';
-import { pause, progress, WeftError } from './behaviour.js';
+import { once, pause, progress, WeftError } from './behaviour.js';
 
 interface Work {
   readonly onProgress?: (progress: { phase: 'step'; done: number; total: number }) => void;
@@ -75,6 +75,7 @@ export class Trainer {
 
   async step(work: Work = {}): Promise<StepResult> {
     await progress('step', 176, 4, 10, work as Parameters<typeof progress>[4]);
+    if (this.#number === 5 && once('lost')) throw new WeftError('device-lost', 'the device was lost');
     this.#number += 1;
     const n = this.#number;
     const loss = 4.2 * Math.exp(-n / 12) + 0.04 + 0.25 * Math.exp(-n / 30) * Math.abs(Math.sin(n * 2.3));
