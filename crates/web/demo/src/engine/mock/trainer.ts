@@ -1,0 +1,110 @@
+/** The mock's trainer: a loss that falls, and examples cut at the completion. */
+import type { NamedBytes, Piece, StepResult, TrainFacts, TrainMemory, TrainOptions } from '../../../../js/src/types.js';
+import { once, pause, progress, WeftError } from './behaviour.js';
+
+interface Work {
+  readonly onProgress?: (progress: { phase: 'step'; done: number; total: number }) => void;
+  readonly signal?: AbortSignal;
+}
+interface Line {
+  readonly prompt?: string;
+  readonly completion?: string;
+  readonly text?: string;
+  readonly messages?: readonly { role: string; content: string }[];
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+async function textOf(data: string | Uint8Array | Blob): Promise<string> {
+  if (typeof data === 'string') return data;
+  return data instanceof Blob ? data.text() : decoder.decode(data);
+}
+
+function pieces(line: Line): Piece[] {
+  if (line.text !== undefined) return [{ text: line.text, learnt: true }];
+  if (line.messages !== undefined) {
+    return line.messages.map(({ role, content }) => ({ text: `<${role}>${content}\n`, learnt: role === 'assistant' }));
+  }
+  return [
+    { text: `<|im_start|>user\n${line.prompt}<|im_end|>\n<|im_start|>assistant\n`, learnt: false },
+    { text: `${line.completion}<|im_end|>`, learnt: true },
+  ];
+}
+
+export class Trainer {
+  readonly facts: TrainFacts;
+  readonly memory: TrainMemory = {
+    weights: 4_086_144, parameters: 1_200_000, optimizer: 3_600_000, intermediates: 21_000_000, total: 29_886_144,
+  };
+  readonly #lines: readonly Line[];
+  #number = 0;
+
+  private constructor(options: TrainOptions, lines: readonly Line[]) {
+    this.#lines = lines;
+    const batch = options.batch ?? 8;
+    const perEpoch = Math.ceil(lines.length / batch);
+    this.facts = {
+      examples: lines.length, documents: lines.length, tokens: lines.length * 22, learntTokens: lines.length * 7,
+      stepsPerEpoch: perEpoch, parameters: 327_680,
+      options: {
+        rank: options.method?.rank ?? 16, alpha: options.method?.alpha ?? 32, targets: options.method?.targets ?? 'all',
+        batch, rows: options.rows ?? 512, length: options.length ?? 1024, rate: options.rate ?? 2e-3,
+        schedule: options.schedule ?? 'cosine', warmup: options.warmup ?? 3, steps: options.steps ?? perEpoch * 30,
+        decay: options.decay ?? 2, shuffle: options.shuffle ?? true, seed: options.seed ?? 0,
+        learn: options.learn ?? 'answers',
+      },
+    };
+  }
+
+  static async of(options: TrainOptions): Promise<Trainer> {
+    const lines: Line[] = [];
+    for (const [at, line] of (await textOf(options.data)).split('\n').entries()) {
+      if (line.trim() === '') continue;
+      const parsed = JSON.parse(line) as Line;
+      if (parsed.completion === '') throw new WeftError('data', `line ${at + 1}: the completion is empty`, at + 1);
+      lines.push(parsed);
+    }
+    await pause(20);
+    return new Trainer(options, lines);
+  }
+
+  async examples(count: number): Promise<Piece[][]> {
+    return this.#lines.slice(0, count).map(pieces);
+  }
+
+  async step(work: Work = {}): Promise<StepResult> {
+    await progress('step', 176, 4, 10, work as Parameters<typeof progress>[4]);
+    if (this.#number === 5 && once('lost')) throw new WeftError('device-lost', 'the device was lost');
+    this.#number += 1;
+    const n = this.#number;
+    const loss = 4.2 * Math.exp(-n / 12) + 0.04 + 0.25 * Math.exp(-n / 30) * Math.abs(Math.sin(n * 2.3));
+    return { number: n, loss, norm: loss / 2, rate: 2e-3, targets: 56, seconds: 0.04, skipped: false };
+  }
+
+  async evaluate(_data?: unknown, work: Work = {}): Promise<{ loss: number; targets: number }> {
+    await pause(10, work.signal);
+    return { loss: 3.9 * Math.exp(-this.#number / 14) + 0.31, targets: 21 };
+  }
+
+  async savePeft(): Promise<NamedBytes[]> {
+    return [
+      { name: 'adapter_config.json', bytes: encoder.encode('{"r": 16}') },
+      { name: 'adapter_model.safetensors', bytes: new Uint8Array(4096) },
+    ];
+  }
+
+  async saveGguf(): Promise<Uint8Array> {
+    return encoder.encode('GGUF adapter');
+  }
+
+  async checkpoint(): Promise<Uint8Array> {
+    return encoder.encode(JSON.stringify({ number: this.#number }));
+  }
+
+  async restore(bytes: Uint8Array): Promise<void> {
+    this.#number = (JSON.parse(decoder.decode(bytes)) as { number: number }).number;
+  }
+
+  async close(): Promise<void> {}
+}
