@@ -57,7 +57,7 @@ export interface Model extends Freed {
   needs(options: t.SessionOptions): t.Needs;
   session(options: Omit<t.SessionOptions, 'adapters'>): Promise<Session>;
   adapter(files: t.NamedBytes[]): Promise<Adapter>;
-  trainer(options: EngineTrainOptions): Promise<Trainer>;
+  trainer(options: EngineTrainOptions, report: Report, cancel: Cancel): Promise<Trainer>;
   tokenize(text: string, options: t.TokenizeOptions): Uint32Array;
   detokenize(ids: Uint32Array): string;
   render(messages: readonly t.Message[], options: t.RenderOptions): string;
@@ -117,13 +117,15 @@ export interface Trainer extends Freed {
   memory(): t.TrainMemory;
   /** The first examples as the model reads them. */
   examples(count: number): t.Piece[][];
+  /** The records of all steps, those before a checkpoint too. */
+  log(): t.StepRecord[];
   step(report: Report, cancel: Cancel): Promise<t.StepResult>;
   /** The mean loss of the validation lines, or of these lines. */
   evaluate(data: Uint8Array | undefined, report: Report, cancel: Cancel): Promise<t.Evaluation>;
   savePeft(): Promise<t.NamedBytes[]>;
   saveGguf(): Promise<Uint8Array>;
   checkpoint(): Promise<Uint8Array>;
-  restore(bytes: Uint8Array): Promise<void>;
+  restore(bytes: Uint8Array): void;
 }
 
 /** The module itself, after it was initialised. */

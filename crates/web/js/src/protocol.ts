@@ -87,6 +87,7 @@ export interface AdapterMethods extends Closes {}
 
 export interface TrainerMethods extends Closes {
   examples(count: number): t.Piece[][];
+  log(): t.StepRecord[];
   step(): t.StepResult;
   evaluate(data: Uint8Array | undefined): t.Evaluation;
   savePeft(): t.NamedBytes[];

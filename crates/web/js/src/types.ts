@@ -18,10 +18,11 @@ export type DeviceChoice = 'auto' | 'gpu' | 'cpu';
 /** How far some work is. `total` is 0 while it is not known. */
 export interface Progress {
   /**
-   * `wait`, `download`, `verify` and `load` count bytes, `compile` counts kernels, `prompt` tokens,
-   * `step` rows. `wait`: another tab downloads the file, and this one waits for it.
+   * `wait`, `download`, `verify`, `load`, `data` and `digest` count bytes, `compile` counts kernels,
+   * `prompt` tokens, `step` layers. `wait`: another tab downloads the file, and this one waits for
+   * it. `data`: examples are checked. `digest`: the model is read, so that a checkpoint knows it.
    */
-  readonly phase: 'wait' | 'download' | 'verify' | 'load' | 'compile' | 'prompt' | 'step';
+  readonly phase: 'wait' | 'download' | 'verify' | 'load' | 'compile' | 'prompt' | 'data' | 'digest' | 'step';
   readonly done: number;
   readonly total: number;
 }
@@ -192,14 +193,14 @@ export type Text = string | Uint8Array | Blob;
 export interface TrainOptions {
   /** JSON Lines with the keys of `weft train` (`prompt`/`completion`, `messages`, `text`, `ids`, ..). */
   readonly data: Text;
-  /** Lines whose loss is measured and not learnt. */
+  /** Lines whose loss is measured and not learnt. Default: a share of 100 and more examples. */
   readonly validation?: Text;
   readonly method?: {
     /** Default 16. */
     readonly rank?: number;
     /** Default: twice the rank. */
     readonly alpha?: number;
-    /** `all`, `attn`, `ffn`, or names of tensors. Default `all`. */
+    /** `all`, `attn`, `mlp`, names such as `q`, or patterns such as `blk.3.*`. Default `all`. */
     readonly targets?: string | readonly string[];
     readonly dropout?: number;
     readonly rslora?: boolean;
@@ -213,23 +214,35 @@ export interface TrainOptions {
   readonly rate?: number;
   readonly schedule?: 'constant' | 'linear' | 'cosine';
   readonly warmup?: number;
-  /** Steps of the whole run, which the schedule ends at. */
+  /** How often all examples are learnt. Default 3, and more for few examples. */
+  readonly epochs?: number;
+  /** Steps of the whole run, which the schedule ends at, in place of `epochs`. */
   readonly steps?: number;
+  /** Evaluations without a better loss after which the run ends; 0 for none. */
+  readonly patience?: number;
   readonly decay?: number;
   /** Default true. */
   readonly shuffle?: boolean;
   readonly seed?: number;
-  /** Which tokens are learnt. Default `answers`. */
-  readonly learn?: 'answers' | 'last' | 'all';
+  /** Which tokens are learnt: completions and turns of the assistant, or all. Default `completions`. */
+  readonly learn?: 'completions' | 'all';
 }
 
 export interface TrainFacts {
+  /** Examples that are learnt. */
   readonly examples: number;
+  /** Examples that are held out. */
+  readonly validation: number;
   readonly documents: number;
   readonly tokens: number;
   readonly learntTokens: number;
   readonly stepsPerEpoch: number;
+  /** Steps of the whole run. */
+  readonly steps: number;
+  /** Number of trained elements. */
   readonly parameters: number;
+  /** Names of columns and keys that have no effect. */
+  readonly unused: readonly string[];
   /** The options in force, with every default. */
   readonly options: Readonly<Record<string, unknown>>;
 }
@@ -242,16 +255,30 @@ export interface TrainMemory {
   readonly total: number;
 }
 
-export interface StepResult {
+/** Why a run has ended, by the rules of `weft train`: all steps are done, or nothing gets better. */
+export type Ended = 'steps' | 'flat' | 'patience';
+
+/** A step in the log of a run. */
+export interface StepRecord {
   readonly number: number;
   readonly loss: number;
   readonly norm: number;
   readonly rate: number;
+  /** Tokens of the batch. */
+  readonly tokens: number;
+  /** The loss of the held-out examples after the step, if it was measured. */
+  readonly validation: number | null;
+  /** True if the loss or the norm was not finite: the weights stay as they were. */
+  readonly skipped: boolean;
+}
+
+export interface StepResult extends StepRecord {
   /** Number of tokens that were learnt. */
   readonly targets: number;
   readonly seconds: number;
-  /** True if the loss or the norm was not finite: the weights stay as they were. */
-  readonly skipped: boolean;
+  /** Whether the run evaluates the held-out examples now, as `weft train` does. */
+  readonly validates: boolean;
+  readonly ended: Ended | null;
 }
 
 /** The mean loss of some lines. */
@@ -259,6 +286,8 @@ export interface Evaluation {
   readonly loss: number;
   /** Number of tokens whose loss was measured. */
   readonly targets: number;
+  /** Whether the run has ended now. */
+  readonly ended: Ended | null;
 }
 
 /** One part of an example as the model reads it. */

@@ -97,10 +97,10 @@ export class Model extends Remote<ModelMethods> {
   }
 
   /** Prepares the training of an adapter. */
-  async trainer(options: TrainOptions): Promise<Trainer> {
+  async trainer(options: TrainOptions, work?: Work): Promise<Trainer> {
     const { data, validation, ...plain } = options;
     const texts = { data: await bytesOf(data), ...(validation !== undefined && { validation: await bytesOf(validation) }) };
-    return new Trainer(this.connection, await this.call('trainer', [{ ...plain, ...texts }]), this);
+    return new Trainer(this.connection, await this.call('trainer', [{ ...plain, ...texts }], work), this);
   }
 
   /** The ids of a text. */

@@ -1,6 +1,6 @@
 /** Training of an adapter. */
 import type { Made, TrainerMethods } from '../protocol.js';
-import type { Evaluation, NamedBytes, Piece, StepResult, Text, TrainFacts, TrainMemory, Work } from '../types.js';
+import type { Evaluation, NamedBytes, Piece, StepRecord, StepResult, Text, TrainFacts, TrainMemory, Work } from '../types.js';
 import { bytesOf } from './bytes.js';
 import type { Connection } from './connection.js';
 import { Remote } from './remote.js';
@@ -20,6 +20,11 @@ export class Trainer extends Remote<TrainerMethods> {
   /** The first examples as the model reads them. */
   examples(count: number): Promise<Piece[][]> {
     return this.call('examples', [count]);
+  }
+
+  /** The records of all steps, those before a checkpoint too. */
+  log(): Promise<StepRecord[]> {
+    return this.call('log', []);
   }
 
   /** One step. A step that is cancelled changes nothing. */

@@ -1,5 +1,5 @@
 /** A loaded model. After its device was lost, it is loaded again with the next call. */
-import type { EngineTrainOptions, Engine, Model } from '../engine.js';
+import type { Cancel, EngineTrainOptions, Engine, Model } from '../engine.js';
 import { WeftError, asWeftError, isTrap, plain } from '../error.js';
 import type { EventName, Made, ModelMethods, OpenRequest, SentAdapter } from '../protocol.js';
 import type { ModelSource } from '../sources/model-source.js';
@@ -86,9 +86,10 @@ export class ModelObject extends Served implements Serves<ModelMethods> {
     });
   }
 
-  trainer(_call: Call, options: EngineTrainOptions): Promise<Made<{ facts: t.TrainFacts; memory: t.TrainMemory }>> {
+  trainer(call: Call, options: EngineTrainOptions): Promise<Made<{ facts: t.TrainFacts; memory: t.TrainMemory }>> {
     return this.during(async ({ model, generation }) => {
-      const trainer = new TrainerObject(this, await model.trainer(options), generation);
+      const make = (cancel: Cancel) => this.#source.during(call, () => model.trainer(options, call.report, cancel));
+      const trainer = new TrainerObject(this, await call.cancellable(this.engine, make), generation);
       return { handle: this.world.registry.add(trainer), facts: trainer.facts };
     });
   }

@@ -27,6 +27,10 @@ export class TrainerObject extends Served implements Serves<TrainerMethods> {
     return this.#trainer.examples(count);
   }
 
+  log(): t.StepRecord[] {
+    return this.#trainer.log();
+  }
+
   step(call: Call): Promise<t.StepResult> {
     return this.#cancellable(call, (cancel) => this.#trainer.step(call.report, cancel));
   }
@@ -48,7 +52,7 @@ export class TrainerObject extends Served implements Serves<TrainerMethods> {
   }
 
   restore(_call: Call, bytes: Uint8Array): Promise<void> {
-    return this.#during(() => this.#trainer.restore(bytes));
+    return this.#during(async () => this.#trainer.restore(bytes));
   }
 
   async release(): Promise<void> {
