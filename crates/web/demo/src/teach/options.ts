@@ -49,7 +49,7 @@ const MORE: readonly Field[] = [
   { key: 'warmup', label: 'Warm-up, steps', hint: 'The rate rises first.', min: 0, step: 1 },
   { key: 'decay', label: 'Decay', hint: 'Larger harms other answers less.', min: 0, step: 'any' },
   { key: 'seed', label: 'Seed', hint: 'Equal seeds give equal runs.', min: 0, step: 1 },
-  { key: 'learn', label: 'Learns', hint: 'Which tokens are learnt.', choices: ['answers', 'last', 'all'] },
+  { key: 'learn', label: 'Learns', hint: 'Which tokens are learnt.', choices: ['completions', 'all'] },
 ];
 
 /** The options for the engine. */

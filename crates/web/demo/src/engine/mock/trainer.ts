@@ -1,5 +1,5 @@
 /** The mock's trainer: a loss that falls, and examples cut at the completion. */
-import type { NamedBytes, Piece, StepResult, TrainFacts, TrainMemory, TrainOptions } from '../../../../js/src/types.js';
+import type { NamedBytes, Piece, Evaluation, StepResult, TrainFacts, TrainMemory, TrainOptions } from '../../../../js/src/types.js';
 import { once, pause, progress, WeftError } from './behaviour.js';
 
 interface Work {
@@ -46,13 +46,13 @@ export class Trainer {
     const perEpoch = Math.ceil(lines.length / batch);
     this.facts = {
       examples: lines.length, documents: lines.length, tokens: lines.length * 22, learntTokens: lines.length * 7,
-      stepsPerEpoch: perEpoch, parameters: 327_680,
+      stepsPerEpoch: perEpoch, parameters: 327_680, validation: 0, steps: options.steps ?? perEpoch * 30, unused: [],
       options: {
         rank: options.method?.rank ?? 16, alpha: options.method?.alpha ?? 32, targets: options.method?.targets ?? 'all',
         batch, rows: options.rows ?? 512, length: options.length ?? 1024, rate: options.rate ?? 2e-3,
         schedule: options.schedule ?? 'cosine', warmup: options.warmup ?? 3, steps: options.steps ?? perEpoch * 30,
         decay: options.decay ?? 2, shuffle: options.shuffle ?? true, seed: options.seed ?? 0,
-        learn: options.learn ?? 'answers',
+        learn: options.learn ?? 'completions',
       },
     };
   }
@@ -79,12 +79,13 @@ export class Trainer {
     this.#number += 1;
     const n = this.#number;
     const loss = 4.2 * Math.exp(-n / 12) + 0.04 + 0.25 * Math.exp(-n / 30) * Math.abs(Math.sin(n * 2.3));
-    return { number: n, loss, norm: loss / 2, rate: 2e-3, targets: 56, seconds: 0.04, skipped: false };
+    const record = { number: n, loss, norm: loss / 2, rate: 2e-3, tokens: 176, validation: null, skipped: false };
+    return { ...record, targets: 56, seconds: 0.04, validates: false, ended: null };
   }
 
-  async evaluate(_data?: unknown, work: Work = {}): Promise<{ loss: number; targets: number }> {
+  async evaluate(_data?: unknown, work: Work = {}): Promise<Evaluation> {
     await pause(10, work.signal);
-    return { loss: 3.9 * Math.exp(-this.#number / 14) + 0.31, targets: 21 };
+    return { loss: 3.9 * Math.exp(-this.#number / 14) + 0.31, targets: 21, ended: null };
   }
 
   async savePeft(): Promise<NamedBytes[]> {
