@@ -30,7 +30,7 @@ const MAX_FUNCTION: usize = 120;
 const LONG: &[(&str, &str)] = &[];
 
 /// The crates in order. Each may use the crates to its left.
-const ORDER: [&str; 6] = ["gguf", "cpu-ref", "kernels", "model", "train", "cli"];
+const ORDER: [&str; 7] = ["gguf", "cpu-ref", "kernels", "model", "train", "cli", "web"];
 
 /// Shaders that belong to no operation: (stem, reason).
 const NO_OPERATION: &[(&str, &str)] =
@@ -307,6 +307,7 @@ fn dependencies(files: &Files, found: &mut Vec<String>) {
             let reserved = match name {
                 "wgpu" => *krate == "kernels",
                 "anyhow" => *krate == "cli",
+                "cli" => false,
                 "rayon" => !["cpu-ref"].contains(krate),
                 _ => true,
             };

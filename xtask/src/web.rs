@@ -55,8 +55,11 @@ pub struct Args {
     /// Browser for the tests: a Chromium's name or path
     #[arg(long, value_name = "PROGRAM", default_value = "chromium")]
     browser: PathBuf,
+    /// Take this module instead of compiling one
+    #[arg(long, value_name = "FILE")]
+    module: Option<PathBuf>,
     /// Take the package that is built already, and build the pages alone
-    #[arg(long)]
+    #[arg(long, conflicts_with = "module")]
     pages: bool,
 }
 
@@ -66,7 +69,8 @@ pub fn run(args: &Args) -> Result<()> {
     let package = folder.join("js/dist");
     if !args.pages {
         npm::run(&folder, &["run", "build", "--workspace", "js"])?;
-        engine(&compiled()?, &package.join("engine"))?;
+        let module = args.module.clone().map_or_else(compiled, Ok)?;
+        engine(&module, &package.join("engine"))?;
         fs::copy(root().join(MODEL), package.join("default.gguf")).context(MODEL)?;
         fs::create_dir_all(&out)?;
         let to = out.to_str().context("the path of the target folder is not UTF-8")?;
@@ -130,6 +134,7 @@ fn has_target() -> Result<bool> {
 fn engine(module: &Path, into: &Path) -> Result<()> {
     let mut bindgen = Bindgen::new();
     bindgen.input_path(module).web(true)?.typescript(true).out_name("weft");
+    bindgen.remove_name_section(true).remove_producers_section(true);
     bindgen.generate(into).context("making the JavaScript of the module")?;
     let made = into.join("weft_bg.wasm");
     let before = fs::metadata(&made)?.len();

@@ -52,8 +52,8 @@ pub async fn devices() -> Result<JsValue, Failure> {
 }
 
 /// The memory in use, `MemoryUse`.
-#[wasm_bindgen]
-pub fn memory() -> JsValue {
+#[wasm_bindgen(js_name = memoryUse)]
+pub fn memory_use() -> JsValue {
     let pages = core::arch::wasm32::memory_size::<0>() as u64;
     let (gpu, buffers) =
         DEVICE.with_borrow(|device| device.as_ref().map_or((0, 0), |d| (d.buffer_bytes(), d.buffer_count())));

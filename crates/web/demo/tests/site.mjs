@@ -37,7 +37,7 @@ export async function serve(edits = new Map()) {
 }
 
 export async function launch() {
-  const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+  const executablePath = process.env.BROWSER_PROGRAM ?? '/usr/bin/chromium';
   // A browser does not run its sandbox as root.
   const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
   return chromium.launch({ executablePath, args });

@@ -131,7 +131,7 @@ export interface Trainer extends Freed {
 /** The module itself, after it was initialised. */
 export interface Engine {
   devices(): Promise<t.DeviceInfo[]>;
-  memory(): t.MemoryUse;
+  memoryUse(): t.MemoryUse;
   /** Opens the file that these parts make, for a device. */
   open(parts: Reader[], device: t.DeviceChoice, limits: t.Limits, cancel: Cancel): Promise<Opened>;
   Adapters: new () => Adapters;

@@ -37,7 +37,7 @@ function invoke(target: Served, method: string, args: readonly unknown[], call: 
 
 async function close(target: Served): Promise<Closed> {
   await registry.close(target);
-  return { wasm: (await engine()).memory().wasm };
+  return { wasm: (await engine()).memoryUse().wasm };
 }
 
 async function answer({ id, target, method, args }: Extract<ToWorker, { type: 'call' }>): Promise<void> {

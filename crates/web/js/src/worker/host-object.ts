@@ -60,7 +60,7 @@ export class HostObject extends Served implements Serves<HostMethods> {
   }
 
   async memory(): Promise<t.MemoryUse> {
-    return (await engine()).memory();
+    return (await engine()).memoryUse();
   }
 
   cachedFiles(): Promise<t.CachedFile[]> {
