@@ -1,9 +1,8 @@
 //! Trained factors, in the forms that PEFT and llama.cpp read.
 
-mod ggml;
+pub(crate) mod ggml;
 mod peft;
 
-pub(crate) use ggml::file as gguf_file;
 pub use ggml::write_gguf;
 pub use peft::{PeftOptions, write_peft};
 

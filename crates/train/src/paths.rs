@@ -1,7 +1,7 @@
 //! Functions that take paths, for native hosts. Each is a path-free function over a file: examples
 //! and checkpoints are read where they are needed, and results are written whole or not at all.
 
-use crate::adapter::{PeftOptions, gguf_file, write_peft};
+use crate::adapter::{PeftOptions, ggml, write_peft};
 use crate::checkpoint::{Facts, Restored};
 use crate::data::{Data, DataOptions, Texts};
 use crate::error::Error;
@@ -32,7 +32,7 @@ pub fn save_peft(folder: impl AsRef<Path>, factors: &[FactorPair], options: &Pef
 /// As [`write_gguf`](crate::write_gguf).
 pub fn save_gguf(path: impl AsRef<Path>, architecture: &str, factors: &[FactorPair]) -> Result<(), Error> {
     let path = path.as_ref();
-    Ok(gguf_file(architecture, factors).map_err(of(path))?.save(path)?)
+    Ok(ggml::file(architecture, factors).map_err(of(path))?.save(path)?)
 }
 
 /// As [`write_parameters`](crate::write_parameters).
