@@ -1,7 +1,7 @@
 //! The log of a run: one JSON object for each step.
 
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
 /// A step in the log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +37,15 @@ impl Record {
         line
     }
 
+    /// Reads a log, which has the text of a record in each line, by rising steps. What follows the
+    /// first line that is no such record is left out.
+    ///
+    /// # Errors
+    /// Errors of `from`.
+    pub fn read_all(from: impl Read) -> io::Result<Vec<Self>> {
+        read(from).map(|(records, _)| records)
+    }
+
     fn from_json(line: &Value) -> Option<Self> {
         let number = |key: &str| line.get(key).map(|value| value.as_f64().unwrap_or(f64::NAN));
         Some(Self {
@@ -54,9 +63,8 @@ impl Record {
 /// The longest line that is read, in bytes. A step takes less than 500.
 const LINE_BYTES: u64 = 1 << 16;
 
-/// Reads the records of a log by rising steps, with the end of each in bytes. What follows the
-/// first line that is no such record is left out.
-pub fn read(from: impl Read) -> std::io::Result<(Vec<Record>, Vec<u64>)> {
+/// As [`Record::read_all`], with the end of each record in bytes.
+pub fn read(from: impl Read) -> io::Result<(Vec<Record>, Vec<u64>)> {
     let (mut from, mut records, mut ends) = (BufReader::new(from), Vec::<Record>::new(), vec![]);
     let (mut line, mut end) = (vec![], 0);
     loop {
@@ -89,6 +97,7 @@ mod tests {
             text.push_str(more);
             let (read, ends) = read(text.as_bytes()).expect("a log");
             assert_eq!((&read[..], ends.last()), (&records[..], Some(&len)), "{more}");
+            assert_eq!(Record::read_all(text.as_bytes()).expect("a log"), records, "{more}");
         }
     }
 
