@@ -78,6 +78,10 @@ export class CachedPart implements Part {
     return this.#open?.kind === 'partial' ? this.#length - this.#open.download.position : 0;
   }
 
+  head(length: number): Promise<Uint8Array> {
+    return this.read(0, length);
+  }
+
   async read(offset: number, length: number): Promise<Uint8Array> {
     const open = await this.#opened();
     return open.kind === 'whole' ? open.blob.read(offset, length) : open.download.read(offset, length);

@@ -14,6 +14,10 @@ export class BlobPart implements Part {
     this.#blob = blob;
   }
 
+  head(length: number): Promise<Uint8Array> {
+    return this.read(0, length);
+  }
+
   async read(offset: number, length: number): Promise<Uint8Array> {
     const bytes = await this.#blob.slice(offset, offset + length).arrayBuffer();
     if (bytes.byteLength === length) return new Uint8Array(bytes);

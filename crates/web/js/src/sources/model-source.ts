@@ -29,19 +29,16 @@ export class ModelSource {
   readonly #parts: Part[] = [];
   #signal: AbortSignal | undefined;
 
-  private constructor(engine: Engine, request: OpenRequest) {
+  constructor(engine: Engine, request: OpenRequest) {
     this.#engine = engine;
     this.#request = request;
   }
 
   /** Opens all files, as far as their lengths and first bytes need it. */
-  static async open(engine: Engine, request: OpenRequest, call: Call): Promise<ModelSource> {
-    const source = new ModelSource(engine, request);
-    await source.during(call, async () => {
-      await (request.source.kind === 'urls' ? source.#openUrls(request.source.urls, call.signal) : source.#openFiles(request.source.files, call.signal));
-      await source.#checkMagic();
-    });
-    return source;
+  async open({ signal }: Call): Promise<void> {
+    const { source } = this.#request;
+    await (source.kind === 'urls' ? this.#openUrls(source.urls, signal) : this.#openFiles(source.files, signal));
+    await this.#checkMagic();
   }
 
   /** Remarks on the way, each a sentence. */
@@ -101,7 +98,7 @@ export class ModelSource {
 
   async #checkMagic(): Promise<void> {
     for (const part of this.#parts) {
-      const start = await abortable(this.#signal, part.read(0, Math.min(MAGIC_BYTES, part.length)));
+      const start = await abortable(this.#signal, part.head(Math.min(MAGIC_BYTES, part.length)));
       checkMagic(part.name, start);
       if (start.length < MAGIC_BYTES) throw new WeftError('truncated', `${part.name} has only ${part.length} bytes; load the whole file`);
     }

@@ -6,6 +6,8 @@ import type { Progress } from '../types.js';
 export interface Part extends Reader {
   /** Bytes that a download will add to the cache. */
   readonly missing: number;
+  /** The first bytes, for a look: the engine's first read does not come back to them. */
+  head(length: number): Promise<Uint8Array>;
   /** Downloads the file to its end if it is kept, ahead of the reads. */
   download(): Promise<void>;
   /** Waits until the file is complete, checks its digest, and marks it whole. */

@@ -23,6 +23,8 @@ export class RangePart implements Part {
   #window: Window | undefined;
   /** End of the last read. A read that begins there opens a stream; another fetches its range. */
   #end = 0;
+  /** End of the furthest read. */
+  #done = 0;
 
   /** `stream` is the first answer, from the start of the file on. */
   constructor(name: string, stream: ByteStream, length: number, lane: Lane, activity: Activity, check?: { digest: Digest; expected: string }) {
@@ -33,6 +35,11 @@ export class RangePart implements Part {
     this.#activity = activity;
     this.#check = check;
     this.#window = this.#windowOf(stream);
+  }
+
+  head(length: number): Promise<Uint8Array> {
+    const window = this.#window;
+    return window?.start === 0 ? window.peek(length) : this.read(0, length);
   }
 
   read(offset: number, length: number): Promise<Uint8Array> {
@@ -55,7 +62,8 @@ export class RangePart implements Part {
     const bytes = new Uint8Array(length);
     await window.take(length, bytes);
     this.#end = offset + length;
-    this.#activity.downloaded(this, this.#end, this.length);
+    this.#done = Math.max(this.#done, this.#end);
+    this.#activity.downloaded(this, this.#done, this.length);
     return bytes;
   }
 

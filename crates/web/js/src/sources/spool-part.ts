@@ -59,6 +59,10 @@ export class SpoolPart implements Part {
     return new SpoolPart(name, download.length, download);
   }
 
+  head(length: number): Promise<Uint8Array> {
+    return this.read(0, length);
+  }
+
   read(offset: number, length: number): Promise<Uint8Array> {
     return this.#download.read(offset, length);
   }

@@ -70,11 +70,14 @@ export class ByteStream {
     return this.#position;
   }
 
-  /** The next bytes, or nothing at the end of the file. */
-  next(): Promise<Uint8Array | undefined> {
+  /**
+   * The next bytes, or nothing at the end of the file. With `ahead` nothing comes either if another
+   * stream has the connection.
+   */
+  next(ahead = false): Promise<Uint8Array | undefined> {
     return this.#retried(async () => {
       const { identity, url } = this.file;
-      if (this.#position === identity.length) return undefined;
+      if (this.#position === identity.length || (ahead && this.#body === undefined)) return undefined;
       const bytes = await (this.#body ?? (await this.#connect())).next();
       if (bytes !== undefined) return this.#took(bytes);
       if (identity.length !== undefined) throw new Passing(cutOff(url, this.#position, identity.length));

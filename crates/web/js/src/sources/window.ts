@@ -33,7 +33,7 @@ export class Window {
       const chunk = this.#chunks[0];
       if (chunk === undefined) {
         if (this.#error !== undefined) throw this.#error;
-        await this.#fill();
+        await this.#fill(false);
         continue;
       }
       const part = chunk.subarray(0, length - done);
@@ -47,25 +47,45 @@ export class Window {
     void this.#ahead();
   }
 
-  /** Keeps the connection busy until enough is buffered. */
+  /** The next bytes, which `take` gives again. */
+  async peek(length: number): Promise<Uint8Array> {
+    const bytes = new Uint8Array(length);
+    for (;;) {
+      let done = 0;
+      for (const chunk of this.#chunks) {
+        const part = chunk.subarray(0, length - done);
+        bytes.set(part, done);
+        done += part.length;
+      }
+      if (done === length) return bytes;
+      if (this.#error !== undefined) throw this.#error;
+      await this.#fill(false);
+    }
+  }
+
+  /** Keeps the connection busy until enough is buffered, or until another stream has it. */
   async #ahead(): Promise<void> {
     if (this.#isAhead) return;
     this.#isAhead = true;
     const { length } = this.stream.file.identity;
-    while (this.#buffered < AHEAD_BYTES && this.stream.position !== length && this.#error === undefined) await this.#fill();
+    for (let before = -1; before !== this.stream.position; ) {
+      before = this.stream.position;
+      if (this.#buffered < AHEAD_BYTES && before !== length && this.#error === undefined) await this.#fill(true);
+    }
     this.#isAhead = false;
   }
 
   /** Reads one chunk. Callers that come meanwhile wait for the same one. */
-  #fill(): Promise<void> {
-    this.#filling ??= this.#read().finally(() => (this.#filling = undefined));
+  #fill(ahead: boolean): Promise<void> {
+    this.#filling ??= this.#read(ahead).finally(() => (this.#filling = undefined));
     return this.#filling;
   }
 
-  async #read(): Promise<void> {
+  async #read(ahead: boolean): Promise<void> {
     const at = this.stream.position;
     try {
-      const chunk = await this.stream.next();
+      const chunk = await this.stream.next(ahead);
+      if (chunk === undefined && ahead) return;
       if (chunk === undefined) throw new RangeError('a read behind the end of the file');
       this.#took(chunk, at);
       this.#chunks.push(chunk);

@@ -21,11 +21,14 @@ interface Looked {
   readonly opened: Opened;
 }
 
-async function look(call: Call, request: OpenRequest): Promise<Looked> {
+/** Opens files and reads their headers, and then does work with them. */
+async function look<T>(call: Call, request: OpenRequest, work: (looked: Looked) => T | Promise<T>): Promise<T> {
   const module = await engine();
-  const source = await ModelSource.open(module, request, call);
-  const opened = await source.during(call, () => openModel(call, module, request, source));
-  return { engine: module, request, source, opened };
+  const source = new ModelSource(module, request);
+  return source.during(call, async () => {
+    await source.open(call);
+    return work({ engine: module, request, source, opened: await openModel(call, module, request, source) });
+  });
 }
 
 function infoOf({ opened, source }: Looked): t.ModelInfo {
@@ -38,21 +41,22 @@ function made(world: World, { engine: module, request, source }: Looked, model: 
   return { handle: world.registry.add(object), facts: object.info };
 }
 
+/** Loads the weights, within `during` of the source. */
 async function loadLooked(world: World, call: Call, looked: Looked): Promise<Made<t.ModelInfo>> {
   const { engine: module, source, opened } = looked;
-  return made(world, looked, await source.during(call, () => loadWeights(call, module, source, opened)));
+  return made(world, looked, await loadWeights(call, module, source, opened));
 }
 
 export class HostObject extends Served implements Serves<HostMethods> {
   world!: World;
 
   async inspect(call: Call, request: OpenRequest): Promise<Made<t.ModelInfo>> {
-    const looked = await look(call, request);
+    const looked = await look(call, request, (looked) => looked);
     return { handle: this.world.registry.add(new InspectionObject(this.world, looked)), facts: infoOf(looked) };
   }
 
   async load(call: Call, request: OpenRequest): Promise<Made<t.ModelInfo>> {
-    return loadLooked(this.world, call, await look(call, request));
+    return look(call, request, (looked) => loadLooked(this.world, call, looked));
   }
 
   async devices(): Promise<t.DeviceInfo[]> {
@@ -100,7 +104,7 @@ export class InspectionObject extends Served implements Serves<InspectionMethods
     const looked = this.#open();
     // The engine uses the header up, also when the load fails.
     this.#looked = undefined;
-    return loadLooked(this.#world, call, looked);
+    return looked.source.during(call, () => loadLooked(this.#world, call, looked));
   }
 
   async release(): Promise<void> {
