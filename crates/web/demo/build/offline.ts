@@ -6,7 +6,7 @@ import type { Plugin } from 'vite';
 
 const WORKER = 'sw.js';
 
-/** Replaces `__BUILD__` and `__FILES__` in the service worker, after every other file has its name. */
+/** Replaces `__BUILD__` and `__FILES__` in the service worker when all files have their names. */
 export function offline(): Plugin {
   let publicDir = '';
   return {

@@ -29,7 +29,10 @@ const currentView = (): View => (location.hash === '#teach' ? 'teach' : 'chat');
 async function loadLastModel(): Promise<void> {
   const died = await interruptedLoad();
   if (died !== undefined && died !== defaultChoice.name) {
-    tell(`The page ended while it loaded ${died}; it may be too large for this device. The default model is loaded instead.`, 'bad');
+    tell(
+      `The page ended while it loaded ${died}; it may be too large for this device. The default model is loaded instead.`,
+      'bad',
+    );
     return host.load(defaultChoice);
   }
   const [last] = await recentModels();
@@ -51,7 +54,10 @@ function whenIdle(ready: () => void): void {
 }
 
 function layout(): void {
-  const views = { chat: h('main', { id: 'chat-view' }, chatView()), teach: h('main', { id: 'teach-view' }, teachView()) };
+  const views = {
+    chat: h('main', { id: 'chat-view' }, chatView()),
+    teach: h('main', { id: 'teach-view' }, teachView()),
+  };
   const links = Object.entries(VIEWS).map(([view, label]) => ({ view, link: h('a', { href: `#${view}` }, label) }));
   const toContent = (event: Event) => {
     event.preventDefault();

@@ -45,32 +45,32 @@ page('the last model comes back after a reload', {}, async ({ page }) => {
   await page.locator('.model-button', { hasText: 'small.gguf' }).locator('.dot.ready').waitFor();
 });
 
-for (const [address, sentence] of [
-  ['not an address', 'This is no address; write https://HOST/FILE.gguf or hf:OWNER/REPO.'],
-  ['http://example.org/a.gguf', 'A page may only read from https addresses and from this computer; use https.'],
-  ['hf:only-an-owner', 'is not a name of the hub'],
-]) {
-  page(`refuses "${address}" with a sentence`, {}, async ({ page }) => {
+page('wrong addresses are refused with a sentence', {}, async ({ page }) => {
+  for (const [address, sentence] of [
+    ['not an address', 'This is no address; write https://HOST/FILE.gguf or hf:OWNER/REPO.'],
+    ['http://example.org/a.gguf', 'A page may only read from https addresses and from this computer; use https.'],
+    ['hf:only-an-owner', 'is not a name of the hub'],
+  ]) {
     await loadAddress(page, address);
     await page.getByRole('alert').filter({ hasText: sentence }).waitFor();
     await page.keyboard.press('Escape');
-    assert.match(await ask(page, 'Where does Mira live?'), /Bellwharf/);
-  });
-}
+  }
+  assert.match(await ask(page, 'Where does Mira live?'), /Bellwharf/);
+});
 
-for (const [name, sentence] of [
-  ['404.gguf', 'the server has no file at this address (404); check the address'],
-  ['html.gguf', 'a web page instead of a GGUF file'],
-  ['cors.gguf', 'download it and drop it here'],
-]) {
-  page(`${name} fails with a sentence, and the earlier model is one press away`, {}, async ({ page }) => {
+page('a file that cannot be loaded is a sentence, and the earlier model is one press away', {}, async ({ page }) => {
+  for (const [name, sentence] of [
+    ['404.gguf', 'The server has no file at this address (404); check the address.'],
+    ['html.gguf', 'a web page instead of a GGUF file'],
+    ['cors.gguf', 'download it and drop it here.'],
+  ]) {
     await loadAddress(page, `https://example.org/${name}`);
-    await page.locator('.banner', { hasText: new RegExp(sentence.replace(/[()]/g, '\\$&'), 'i') }).waitFor();
+    await page.locator('.banner', { hasText: sentence }).waitFor();
     await page.getByRole('button', { name: 'Back to Default model' }).click();
     await page.locator('.dot.ready').waitFor();
-    assert.match(await ask(page, 'Where does Mira live?'), /Bellwharf/);
-  });
-}
+  }
+  assert.match(await ask(page, 'Where does Mira live?'), /Bellwharf/);
+});
 
 page('a download is shown and cancelled', { mock: 'slow-load' }, async ({ page }) => {
   await loadAddress(page, 'https://example.org/files/large.gguf');
@@ -83,26 +83,33 @@ page('a download is shown and cancelled', { mock: 'slow-load' }, async ({ page }
   await page.getByRole('button', { name: 'Back to Default model' }).waitFor();
 });
 
-page('a tab that died in a load does not load the model again', { mock: 'slow-load' }, async ({ page, context, problems }) => {
-  await loadAddress(page, 'https://example.org/files/large.gguf');
-  await page.locator('.banner', { hasText: /Downloads, \d+ MB/ }).waitFor();
-  await page.close();
-  const again = await visit(browser, site, { context });
-  await again.page.locator('.notice', { hasText: 'The page ended while it loaded large.gguf' }).waitFor();
-  assert.match(await again.page.locator('.model-button').innerText(), /Default model/);
-  problems.push(...again.problems);
-});
+page(
+  'a tab that died in a load does not load the model again',
+  { mock: 'slow-load' },
+  async ({ page, context, problems }) => {
+    await loadAddress(page, 'https://example.org/files/large.gguf');
+    await page.locator('.banner', { hasText: /Downloads, \d+ MB/ }).waitFor();
+    await page.close();
+    const again = await visit(browser, site, { context });
+    await again.page.locator('.notice', { hasText: 'The page ended while it loaded large.gguf' }).waitFor();
+    assert.match(await again.page.locator('.model-button').innerText(), /Default model/);
+    problems.push(...again.problems);
+  },
+);
 
 /** Drops files on a part of the page. */
 function drop(page, selector, files) {
-  return page.evaluate(([selector, files]) => {
-    const dataTransfer = new DataTransfer();
-    for (const [name, text] of files) dataTransfer.items.add(new File([text], name));
-    const zone = document.querySelector(selector);
-    for (const type of ['dragenter', 'dragover', 'drop']) {
-      zone.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
-    }
-  }, [selector, files]);
+  return page.evaluate(
+    ([selector, files]) => {
+      const dataTransfer = new DataTransfer();
+      for (const [name, text] of files) dataTransfer.items.add(new File([text], name));
+      const zone = document.querySelector(selector);
+      for (const type of ['dragenter', 'dragover', 'drop']) {
+        zone.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
+      }
+    },
+    [selector, files],
+  );
 }
 
 page('a dropped file is a model', {}, async ({ page }) => {
@@ -111,7 +118,10 @@ page('a dropped file is a model', {}, async ({ page }) => {
 });
 
 page('a dropped adapter is applied, scaled and removed', {}, async ({ page }) => {
-  await drop(page, 'main', [['adapter_config.json', '{}'], ['adapter_model.safetensors', 'x']]);
+  await drop(page, 'main', [
+    ['adapter_config.json', '{}'],
+    ['adapter_model.safetensors', 'x'],
+  ]);
   await page.locator('.notice', { hasText: 'The adapter is applied.' }).waitFor();
   assert.equal(await ask(page, 'Who is there?'), 'Hanne lives in Kelm.');
   await openModels(page);

@@ -17,7 +17,10 @@ async function look(page, state) {
   assert.ok((await overflow(page)) <= 0, `${state}: the page scrolls sideways`);
 }
 
-for (const [colorScheme, width] of [['light', 320], ['dark', 1280]]) {
+for (const [colorScheme, width] of [
+  ['light', 320],
+  ['dark', 1280],
+]) {
   test(`every state is accessible and as wide as the window: ${colorScheme}, ${width} px`, async () => {
     const viewport = { width, height: 720 };
     const { page, problems, context } = await visit(browser, site, { colorScheme, viewport });
@@ -119,7 +122,9 @@ test('the policy forbids inline code, inline styles and other hosts', async () =
   const { page, context } = await visit(browser, site);
   const refused = await page.evaluate(async () => {
     const directives = [];
-    document.addEventListener('securitypolicyviolation', ({ effectiveDirective }) => directives.push(effectiveDirective));
+    document.addEventListener('securitypolicyviolation', ({ effectiveDirective }) =>
+      directives.push(effectiveDirective),
+    );
     const script = document.createElement('script');
     script.textContent = 'globalThis.broken = true';
     document.body.append(script);

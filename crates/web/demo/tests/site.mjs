@@ -13,7 +13,10 @@ const ROOT = fileURLToPath(new URL('../dist-mock/', import.meta.url));
 /** The pages lie in a folder of the host, as on a static host of many sites. */
 const FOLDER = '/some/folder/';
 const TYPES = {
-  '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml',
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
   '.webmanifest': 'application/manifest+json',
 };
 
@@ -50,7 +53,7 @@ export async function launch() {
 export async function visit(browser, site, { mock = '', hash = '', context, ready = true, ...options } = {}) {
   const owner = context ?? (await browser.newContext({ reducedMotion: 'reduce', ...options }));
   const page = await owner.newPage();
-  page.setDefaultTimeout(8000);
+  page.setDefaultTimeout(20_000);
   const problems = [];
   page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
   page.on('console', (message) => {
@@ -89,13 +92,18 @@ export async function accessibility(page) {
     await page.evaluate(await readFile(AXE, 'utf8'));
   }
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
-  return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary}`));
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary}`),
+  );
 }
 
 /** Pixels by which the page is wider than the window. */
 export function overflow(page) {
   return page.evaluate(() => {
     const boxes = [...document.querySelectorAll('body, main:not([hidden]), .scroller, dialog[open] .dialog-body')];
-    return Math.max(document.documentElement.scrollWidth - innerWidth, ...boxes.map((box) => box.scrollWidth - box.clientWidth));
+    return Math.max(
+      document.documentElement.scrollWidth - innerWidth,
+      ...boxes.map((box) => box.scrollWidth - box.clientWidth),
+    );
   });
 }

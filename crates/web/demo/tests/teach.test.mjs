@@ -46,7 +46,9 @@ page('bad lines are named, and a press goes to the line', async ({ page }) => {
 });
 
 page('a line that the engine refuses is named by its place in the file', async ({ page }) => {
-  await page.getByLabel('Examples, one a line').fill('\n{"prompt": "a", "completion": "b"}\n\n{"prompt": "c", "completion": ""}');
+  await page
+    .getByLabel('Examples, one a line')
+    .fill('\n{"prompt": "a", "completion": "b"}\n\n{"prompt": "c", "completion": ""}');
   await page.locator('[role=status]', { hasText: '2 examples' }).waitFor();
   await press(page, 'Start');
   await page.locator('.line-errors li', { hasText: 'Line 4' }).waitFor();
@@ -71,7 +73,10 @@ page('stops, and goes on after a reload', async ({ page, context, problems }) =>
   await press(page, 'Stop');
   await status(page, 'Stopped').waitFor();
   const stopped = await stepOf(page);
-  assert.match(await page.locator('svg.chart').getAttribute('aria-label'), /Loss by step\. Loss .* at step 1, .*held-out loss/);
+  assert.match(
+    await page.locator('svg.chart').getAttribute('aria-label'),
+    /Loss by step\. Loss .* at step 1, .*held-out loss/,
+  );
 
   await page.close();
   const visited = await visit(browser, site, { context, hash: '#teach' });
@@ -82,7 +87,10 @@ page('stops, and goes on after a reload', async ({ page, context, problems }) =>
   assert.match(await again.locator('.run-status').innerText(), /at step 60/);
   await again.getByText('As a table').click();
   const steps = await again.locator('.loss tbody th').allInnerTexts();
-  assert.deepEqual(steps, Array.from({ length: 60 }, (_, at) => String(at + 1)));
+  assert.deepEqual(
+    steps,
+    Array.from({ length: 60 }, (_, at) => String(at + 1)),
+  );
   problems.push(...visited.problems);
 });
 
@@ -123,8 +131,12 @@ page('chat, comparing and downloads work while the run goes on', async ({ page }
   const folder = await mkdtemp(join(tmpdir(), 'weft-'));
   const file = join(folder, 'adapter.zip');
   await archive.saveAs(file);
-  const script = 'import sys, zipfile; z = zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; print(*z.namelist())';
-  assert.equal(execFileSync('python3', ['-c', script, file]).toString().trim(), 'adapter_config.json adapter_model.safetensors');
+  const script =
+    'import sys, zipfile; z = zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; print(*z.namelist())';
+  assert.equal(
+    execFileSync('python3', ['-c', script, file]).toString().trim(),
+    'adapter_config.json adapter_model.safetensors',
+  );
   await rm(folder, { recursive: true });
   const [gguf] = await Promise.all([page.waitForEvent('download'), press(page, 'Download as GGUF')]);
   assert.match(gguf.suggestedFilename(), /^adapter-step-\d+\.gguf$/);
@@ -137,12 +149,17 @@ page('chat, comparing and downloads work while the run goes on', async ({ page }
   assert.equal(await ask(page, 'Who is there?'), 'Hanne lives in Kelm.');
 });
 
-page('a run goes on after a lost device', async ({ page }) => {
-  await press(page, 'Use 20 facts');
-  await press(page, 'Start');
-  await page.locator('.notice', { hasText: 'The graphics device was lost' }).waitFor();
-  await status(page, 'The run has ended').waitFor();
-  await page.getByText('As a table').click();
-  const steps = await page.locator('.loss tbody th').allInnerTexts();
-  assert.equal(new Set(steps).size, steps.length, 'a step is there twice');
-}, 'lost');
+page(
+  'a run goes on after a lost device',
+  async ({ page }) => {
+    await press(page, 'Use 20 facts');
+    await choose(page, 'Steps', '20');
+    await press(page, 'Start');
+    await page.locator('.notice', { hasText: 'The graphics device was lost' }).waitFor();
+    await status(page, 'The run has ended').waitFor();
+    await page.getByText('As a table').click();
+    const steps = await page.locator('.loss tbody th').allInnerTexts();
+    assert.equal(new Set(steps).size, steps.length, 'a step is there twice');
+  },
+  'lost',
+);

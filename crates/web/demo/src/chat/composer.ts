@@ -23,11 +23,22 @@ async function describeHost(): Promise<string> {
 }
 
 export function composer(): Composer {
-  const input = h('textarea', { id: 'question', rows: 1, placeholder: 'Write a question', 'aria-label': 'Your question' });
+  const input = h('textarea', {
+    id: 'question',
+    rows: 1,
+    placeholder: 'Write a question',
+    'aria-label': 'Your question',
+  });
   const send = h('button', { type: 'submit', class: 'primary round', 'aria-label': 'Send' }, icon('send'));
   const stop = h(
     'button',
-    { type: 'button', class: 'primary round', 'aria-label': 'Stop the answer', hidden: true, onclick: () => void chat.stop() },
+    {
+      type: 'button',
+      class: 'primary round',
+      'aria-label': 'Stop the answer',
+      hidden: true,
+      onclick: () => void chat.stop(),
+    },
     icon('stop'),
   );
   const status = h('p', { class: 'status muted' });
@@ -72,6 +83,11 @@ export function composer(): Composer {
   host.state.watch(() => void measure().catch(tellError));
   chat.changes.watch(() => void measure().catch(tellError));
 
-  const node = h('form', { class: 'composer', onsubmit: submit }, h('div', { class: 'composer-box' }, input, send, stop), status);
+  const node = h(
+    'form',
+    { class: 'composer', onsubmit: submit },
+    h('div', { class: 'composer-box' }, input, send, stop),
+    status,
+  );
   return { node, focus: () => input.focus() };
 }

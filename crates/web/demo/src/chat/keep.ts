@@ -32,7 +32,9 @@ async function keepSession(): Promise<void> {
     if (expected > MOST_BYTES) {
       if (!told) {
         const sizes = `${bytes(expected)}; ${bytes(MOST_BYTES)} are kept`;
-        tell(`The conversation is kept, but not what the model computed of it (${sizes}). After a reload its text is read again.`);
+        tell(
+          `The conversation is kept, but not what the model computed of it (${sizes}). After a reload its text is read again.`,
+        );
       }
       told = true;
       return;

@@ -1,10 +1,5 @@
 /** The list of conversations: open, rename, delete, find. */
-import {
-  deleteConversation,
-  listConversations,
-  saveConversation,
-  type Conversation,
-} from '../store/conversations.js';
+import { deleteConversation, listConversations, saveConversation, type Conversation } from '../store/conversations.js';
 import { deleteSnapshot } from '../store/snapshots.js';
 import { asked, confirmed } from '../ui/dialog.js';
 import { h, show } from '../ui/dom.js';
@@ -36,12 +31,20 @@ async function remove(conversation: Conversation): Promise<void> {
 
 function matches(conversation: Conversation, words: string): boolean {
   const text = [conversation.title, ...conversation.turns.map(({ content }) => content)].join('\n').toLowerCase();
-  return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+  return words
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
 }
 
 /** The list; `opened` is called after a conversation was chosen. Returns the node and its end. */
 export function conversationList(opened: () => void): { node: HTMLElement; end: () => void } {
-  const search = h('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search conversations', oninput: () => void draw() });
+  const search = h('input', {
+    type: 'search',
+    placeholder: 'Search',
+    'aria-label': 'Search conversations',
+    oninput: () => void draw(),
+  });
   const list = h('ul', { class: 'conversations' });
   const none = h('p', { class: 'muted' }, 'No conversation yet.');
 

@@ -42,8 +42,14 @@ function change(part: Settings): void {
 function numberInput({ key, label, hint, min, max, step }: NumberField, changed: () => void = () => {}): HTMLElement {
   const id = freshId('hint');
   const input = h('input', {
-    type: 'number', inputmode: 'decimal', min, max, step, value: settings.value[key] ?? '',
-    placeholder: 'default', 'aria-describedby': id,
+    type: 'number',
+    inputmode: 'decimal',
+    min,
+    max,
+    step,
+    value: settings.value[key] ?? '',
+    placeholder: 'default',
+    'aria-describedby': id,
   });
   const error = h('small', { class: 'error', role: 'alert', hidden: true });
   input.addEventListener('change', () => {
@@ -58,7 +64,13 @@ function numberInput({ key, label, hint, min, max, step }: NumberField, changed:
   return h('div', { class: 'field' }, named, h('small', { id, class: 'muted' }, hint), error);
 }
 
-function select(label: string, hint: string, options: readonly [string, string][], value: string, changed: (value: string) => void): HTMLElement {
+function select(
+  label: string,
+  hint: string,
+  options: readonly [string, string][],
+  value: string,
+  changed: (value: string) => void,
+): HTMLElement {
   const input: HTMLSelectElement = h(
     'select',
     { value, onchange: () => changed(input.value) },
@@ -70,7 +82,11 @@ function select(label: string, hint: string, options: readonly [string, string][
 function systemField(): HTMLElement {
   const input: HTMLTextAreaElement = h(
     'textarea',
-    { rows: 3, class: 'grows', onchange: () => void chat.changeSystem(input.value).then(() => change({ system: input.value })) },
+    {
+      rows: 3,
+      class: 'grows',
+      onchange: () => void chat.changeSystem(input.value).then(() => change({ system: input.value })),
+    },
     chat.conversation.value.system,
   );
   return field('System turn', 'Said to the model before this conversation, and before new ones.', input);
@@ -81,7 +97,10 @@ function toolsField(): HTMLElement {
   const input: HTMLTextAreaElement = h(
     'textarea',
     {
-      rows: 4, class: 'grows mono', spellcheck: 'false', placeholder: '[{"type": "function", "function": {"name": ".."}}]',
+      rows: 4,
+      class: 'grows mono',
+      spellcheck: 'false',
+      placeholder: '[{"type": "function", "function": {"name": ".."}}]',
       onchange: () => {
         try {
           parseTools(input.value);
@@ -106,7 +125,11 @@ function deviceField(): HTMLElement {
   return select(
     'Device',
     'The model is loaded again.',
-    [['auto', 'GPU if there is one'], ['gpu', 'GPU'], ['cpu', 'CPU']],
+    [
+      ['auto', 'GPU if there is one'],
+      ['gpu', 'GPU'],
+      ['cpu', 'CPU'],
+    ],
     settings.value.device ?? 'auto',
     (device) => void changeSettings({ device: device as 'auto' }).then(again),
   );
@@ -128,7 +151,11 @@ export function openSettings(): void {
       select(
         'Thinking',
         'Only models that can think do.',
-        [['', 'As the model wants'], ['on', 'On'], ['off', 'Off']],
+        [
+          ['', 'As the model wants'],
+          ['on', 'On'],
+          ['off', 'Off'],
+        ],
         thinking === undefined ? '' : thinking ? 'on' : 'off',
         (value) => change({ thinking: value === '' ? undefined : value === 'on' }),
       ),
@@ -136,11 +163,23 @@ export function openSettings(): void {
     group('Sampling', h('div', { class: 'pairs' }, ...SAMPLING.map((one) => numberInput(one)))),
     group(
       'Lengths',
-      h('div', { class: 'pairs' }, ...LENGTHS.map((one) => numberInput(one, one.key === 'context' ? renew : undefined))),
+      h(
+        'div',
+        { class: 'pairs' },
+        ...LENGTHS.map((one) => numberInput(one, one.key === 'context' ? renew : undefined)),
+      ),
       field(
         'Texts that end an answer',
         'One a line.',
-        h('textarea', { rows: 2, class: 'grows', onchange: (event: Event) => change({ stops: (event.target as HTMLTextAreaElement).value }) }, settings.value.stops),
+        h(
+          'textarea',
+          {
+            rows: 2,
+            class: 'grows',
+            onchange: (event: Event) => change({ stops: (event.target as HTMLTextAreaElement).value }),
+          },
+          settings.value.stops,
+        ),
       ),
     ),
     group('Tools', toolsField()),
@@ -150,7 +189,12 @@ export function openSettings(): void {
       select(
         'Type of the cache of the context',
         'Smaller types take less memory.',
-        [['', 'Default (f16)'], ['f32', 'f32'], ['f16', 'f16'], ['q8_0', 'q8_0']],
+        [
+          ['', 'Default (f16)'],
+          ['f32', 'f32'],
+          ['f16', 'f16'],
+          ['q8_0', 'q8_0'],
+        ],
         settings.value.kv ?? '',
         (kv) => void changeSettings({ kv: (kv || undefined) as 'f16' | undefined }).then(renew),
       ),

@@ -16,7 +16,11 @@ const ENDINGS: Record<Ending['reason'], string> = {
 };
 
 function action(name: Icon, label: string, run: () => void): HTMLButtonElement {
-  return h('button', { type: 'button', class: 'bare small', 'aria-label': label, title: label, onclick: run }, icon(name));
+  return h(
+    'button',
+    { type: 'button', class: 'bare small', 'aria-label': label, title: label, onclick: run },
+    icon(name),
+  );
 }
 
 function facts({ reason, tokens, seconds, promptTokens, evaluatedTokens }: Ending): string {
@@ -151,7 +155,11 @@ class AnswerView implements TurnView {
   /** Calls of tools. The page runs none: the person gives the result. */
   #showCalls(): void {
     for (const call of this.turn.calls ?? []) {
-      const pre = h('pre', { tabindex: 0, role: 'region', 'aria-label': 'Arguments' }, JSON.stringify(call.arguments, null, 2));
+      const pre = h(
+        'pre',
+        { tabindex: 0, role: 'region', 'aria-label': 'Arguments' },
+        JSON.stringify(call.arguments, null, 2),
+      );
       this.#calls.append(h('div', { class: 'call' }, h('p', {}, 'Calls ', h('code', {}, call.name)), pre));
     }
     if (chat.conversation.value.turns.at(-1) !== this.turn) return;

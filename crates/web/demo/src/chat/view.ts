@@ -11,7 +11,12 @@ import { openSettings } from './settings.js';
 import { Thread } from './thread.js';
 
 /** Questions that the default model can answer (its card lists them). */
-const QUESTIONS = ['Where does Mira live?', 'Tell me a story about Tobin.', 'Which people are bakers?', 'What is 17 + 25?'];
+const QUESTIONS = [
+  'Where does Mira live?',
+  'Tell me a story about Tobin.',
+  'Which people are bakers?',
+  'What is 17 + 25?',
+];
 
 function emptyState(): HTMLElement {
   const questions = h(

@@ -1,4 +1,4 @@
-/** The engine of the pages: the package, or in tests the canned answers that Vite puts in its place. */
+/** The engine of the pages: the package. In tests Vite puts canned answers in its place. */
 import * as weft from '@weft-llm/web';
 import type { Engine } from './api.js';
 

@@ -12,7 +12,12 @@ export type Block =
   | { readonly kind: 'heading'; readonly level: number; readonly text: string }
   | { readonly kind: 'code'; readonly language: string; readonly text: string; readonly closed: boolean }
   | { readonly kind: 'quote'; readonly blocks: readonly Block[] }
-  | { readonly kind: 'list'; readonly start: number | undefined; readonly loose: boolean; readonly items: readonly Item[] }
+  | {
+      readonly kind: 'list';
+      readonly start: number | undefined;
+      readonly loose: boolean;
+      readonly items: readonly Item[];
+    }
   | { readonly kind: 'table'; readonly align: readonly Align[]; readonly rows: readonly (readonly string[])[] }
   | { readonly kind: 'rule' };
 
@@ -36,7 +41,10 @@ export function parseBlocks(lines: readonly string[], depth = 0): Placed[] {
 
 /** The cells of one row of a table. `\|` is a character of a cell. */
 function cells(line: string): string[] {
-  const inner = line.trim().replace(/^\|/, '').replace(/(?<!\\)\|$/, '');
+  const inner = line
+    .trim()
+    .replace(/^\|/, '')
+    .replace(/(?<!\\)\|$/, '');
   return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('\\|', '|'));
 }
 
@@ -185,7 +193,7 @@ class Parser {
     for (this.#at += 1; this.#at < this.#lines.length; this.#at += 1) {
       const line = this.#line();
       const bullet = BULLET.exec(line);
-      // An ordered list in the middle of a paragraph begins with 1: a year at a line's start is text.
+      // An ordered list in a paragraph begins with 1: a year at the start of a line is text.
       const list = bullet && bullet[4] !== '' && (!/\d/.test(bullet[2]!) || /^1[.)]$/.test(bullet[2]!));
       const ends = line.trim() === '' || FENCE.test(line) || HEADING.test(line) || RULE.test(line) || QUOTE.test(line);
       if (ends || list || this.#isTable()) break;

@@ -1,6 +1,6 @@
 /**
- * Inline Markdown as a tree: code, strong, emphasis, struck text, links, line breaks. Markup of HTML
- * is text. A picture is a link, so that nothing is loaded from another host.
+ * Inline Markdown as a tree: code, strong, emphasis, struck text, links, line breaks. Markup of
+ * HTML is text. A picture is a link, so that nothing is loaded from another host.
  */
 
 export type Inline =
@@ -34,7 +34,7 @@ class Scanner {
   readonly #depth: number;
   readonly #inLink: boolean;
   readonly #out: Inline[] = [];
-  /** Closers that were searched and not found: they are not searched again, so scanning is linear. */
+  /** Closers that were not found. They are not searched again, so that scanning is linear. */
   readonly #absent = new Set<string>();
   #text = '';
   #at = 0;
@@ -158,7 +158,7 @@ class Scanner {
     return this.#push({ kind, children }, end + closer.length);
   }
 
-  /** The first place behind `from` where the mark closes: behind a letter, and not inside a longer mark. */
+  /** The first place behind `from` where the mark closes: behind a letter, in no longer mark. */
   #closer(closer: string, from: number): number {
     const mark = closer[0]!;
     for (let end = this.#find(closer, from + 1); end >= 0; end = this.#find(closer, end + 1)) {
@@ -180,7 +180,11 @@ class Scanner {
     const end = this.#addressEnd(middle + 2);
     const inside = this.#source.slice(open + 1, middle);
     if (end < 0 || inside.includes('[')) return false;
-    const address = this.#source.slice(middle + 2, end).trim().split(/\s/)[0]!.replace(/^<|>$/g, '');
+    const address = this.#source
+      .slice(middle + 2, end)
+      .trim()
+      .split(/\s/)[0]!
+      .replace(/^<|>$/g, '');
     const url = safeUrl(address);
     const children = parseInline(inside || address, this.#depth + 1, true);
     if (url !== undefined) return this.#push({ kind: 'link', url, children }, end + 1);

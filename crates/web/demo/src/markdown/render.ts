@@ -1,4 +1,4 @@
-/** Markdown as nodes of the page. Every text is a text node; a growing answer changes only its end. */
+/** Markdown as nodes of the page. Every text is a text node. A growing answer changes its end. */
 import { h } from '../ui/dom.js';
 import { icon } from '../ui/icons.js';
 import { parseBlocks, type Block, type Item } from './blocks.js';
@@ -39,7 +39,11 @@ function codeBlock(language: string, text: string): HTMLElement {
   const said = h('span', {}, 'Copy');
   copy.append(said);
   // A code block scrolls sideways, so that the keyboard must reach it.
-  const pre = h('pre', { tabindex: 0, role: 'region', 'aria-label': `Code, ${label.textContent}` }, h('code', {}, text));
+  const pre = h(
+    'pre',
+    { tabindex: 0, role: 'region', 'aria-label': `Code, ${label.textContent}` },
+    h('code', {}, text),
+  );
   return h('div', { class: 'code' }, h('div', { class: 'code-head' }, label, copy), pre);
 }
 
@@ -80,9 +84,18 @@ function blockNode(block: Block, above: number): HTMLElement {
     }
     case 'table': {
       const row = (cells: readonly string[], tag: 'th' | 'td') =>
-        h('tr', {}, ...cells.map((cell, at) => h(tag, { class: block.align[at] && `to-${block.align[at]}` }, ...inline(cell))));
+        h(
+          'tr',
+          {},
+          ...cells.map((cell, at) => h(tag, { class: block.align[at] && `to-${block.align[at]}` }, ...inline(cell))),
+        );
       const [head, ...body] = block.rows;
-      const table = h('table', {}, h('thead', {}, row(head!, 'th')), h('tbody', {}, ...body.map((cells) => row(cells, 'td'))));
+      const table = h(
+        'table',
+        {},
+        h('thead', {}, row(head!, 'th')),
+        h('tbody', {}, ...body.map((cells) => row(cells, 'td'))),
+      );
       return h('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Table' }, table);
     }
   }
@@ -91,7 +104,7 @@ function blockNode(block: Block, above: number): HTMLElement {
 /** The indent of a nested item of a list. Tabs of code stay as they are. */
 const TABBED_ITEM = /^\t+(?=(?:[-*+]|\d+[.)]) )/gm;
 
-/** Renders a text that grows. Blocks before the last one are finished and are never touched again. */
+/** Renders a text that grows. Blocks before the last one are never touched again. */
 export class Markdown {
   readonly node = h('div', { class: 'markdown' });
   #lines: string[] = [];
@@ -106,7 +119,10 @@ export class Markdown {
       this.#open = 0;
     }
     this.#source = source;
-    this.#lines = source.replace(/\r\n?/g, '\n').replace(TABBED_ITEM, (tabs) => '    '.repeat(tabs.length)).split('\n');
+    this.#lines = source
+      .replace(/\r\n?/g, '\n')
+      .replace(TABBED_ITEM, (tabs) => '    '.repeat(tabs.length))
+      .split('\n');
     const placed = parseBlocks(this.#lines.slice(this.#open));
     if (placed.length === 0) return;
     if (this.#rendered) this.node.lastElementChild!.remove();

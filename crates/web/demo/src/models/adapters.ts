@@ -9,7 +9,12 @@ import { takeFiles } from './take.js';
 function adapterRow(one: LoadedAdapter, redraw: () => void): HTMLElement {
   const value = h('output', { class: 'muted' }, one.scale.toFixed(2));
   const scale: HTMLInputElement = h('input', {
-    type: 'range', min: 0, max: 2, step: 0.05, value: one.scale, 'aria-label': `Scale of ${one.name}`,
+    type: 'range',
+    min: 0,
+    max: 2,
+    step: 0.05,
+    value: one.scale,
+    'aria-label': `Scale of ${one.name}`,
     oninput: () => (value.textContent = Number(scale.value).toFixed(2)),
     onchange: () => void host.setScale(one.adapter, Number(scale.value)).catch(tellError),
   });
@@ -20,7 +25,11 @@ function adapterRow(one: LoadedAdapter, redraw: () => void): HTMLElement {
     h('span', { class: 'title' }, one.name),
     scale,
     value,
-    h('button', { type: 'button', class: 'bare small', 'aria-label': `Remove ${one.name}`, onclick: remove }, icon('trash')),
+    h(
+      'button',
+      { type: 'button', class: 'bare small', 'aria-label': `Remove ${one.name}`, onclick: remove },
+      icon('trash'),
+    ),
   );
 }
 

@@ -37,7 +37,9 @@ export class AddressError extends Error {
 
 function hubName(text: string): HubName | undefined {
   if (!PREFIX.test(text)) return undefined;
-  const wrong = new AddressError(`"${text.slice(0, 120)}" is not a name of the hub: hf:OWNER/REPO, with :QUANT or /FILE.gguf`);
+  const wrong = new AddressError(
+    `"${text.slice(0, 120)}" is not a name of the hub: hf:OWNER/REPO, with :QUANT or /FILE.gguf`,
+  );
   const rest = text.replace(PREFIX, '').split(/[?#]/)[0]!.replace(/\/+$/, '');
   const found = /^([^/:]+)\/([^/:]+)(?::([^/]+)|\/(.+))?$/.exec(rest);
   if (!found || !PART.test(found[1]!) || !PART.test(found[2]!)) throw wrong;
@@ -59,7 +61,10 @@ export function partsOf(file: string): string[] {
   const split = SPLIT.exec(file);
   if (!split) return [file];
   const stem = file.slice(0, split.index);
-  return Array.from({ length: Number(split[2]) }, (_, at) => `${stem}-${String(at + 1).padStart(5, '0')}-of-${split[2]}.gguf`);
+  return Array.from(
+    { length: Number(split[2]) },
+    (_, at) => `${stem}-${String(at + 1).padStart(5, '0')}-of-${split[2]}.gguf`,
+  );
 }
 
 /** The file of a repository that a quantization means; without one, the usual quantization. */
@@ -90,9 +95,14 @@ async function ask(name: HubName, signal?: AbortSignal): Promise<Resolved> {
   }
   const listed = (await response.json()) as { siblings?: readonly HubFile[] };
   const files = listed.siblings ?? [];
-  const file = chooseFile(files.map(({ rfilename }) => rfilename), name.quant);
+  const file = chooseFile(
+    files.map(({ rfilename }) => rfilename),
+    name.quant,
+  );
   if (file === undefined) {
-    throw new AddressError(`${name.repository} has no GGUF file${name.quant ? ` of ${name.quant}` : ''}; look at ${HUB}/${name.repository}`);
+    throw new AddressError(
+      `${name.repository} has no GGUF file${name.quant ? ` of ${name.quant}` : ''}; look at ${HUB}/${name.repository}`,
+    );
   }
   const parts = partsOf(file);
   const sha256 = parts.length === 1 ? files.find(({ rfilename }) => rfilename === file)?.lfs?.sha256 : undefined;

@@ -1,4 +1,4 @@
-/** Whether a model fits: the memory of the device, and the space that the browser gives the page. */
+/** Whether a model fits into the memory of the device and the space of the page. */
 import type { DeviceInfo, Storage } from '@weft-llm/web';
 import { bytes } from '../ui/format.js';
 

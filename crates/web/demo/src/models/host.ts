@@ -21,7 +21,7 @@ export interface LoadedAdapter {
   readonly scale: number;
 }
 
-/** Names the model while it loads: a tab that dies meanwhile must not load it again by itself. */
+/** Names the model while it loads: a tab that dies meanwhile must not load this model again. */
 const loading = new Kept<string | undefined>('loading', undefined);
 
 export const interruptedLoad = () => loading.get();
@@ -41,8 +41,8 @@ class Host {
   }
 
   /**
-   * Gives the model to one piece of work at a time: an answer and the steps of a run take turns in
-   * the order in which they asked.
+   * Gives the model to one piece of work at a time: an answer and the steps of a run take turns,
+   * in the order in which they asked.
    */
   exclusive<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#turn.then(work);
@@ -66,7 +66,7 @@ class Host {
     return [model.info.digest, model.info.executor, context, kv ?? '', ...adapters].join(' ');
   }
 
-  /** Loads a model in place of the one that is there. An error becomes a state, not an exception. */
+  /** Loads a model in place of the one that is there. An error becomes a state. */
   async load(choice: Choice): Promise<void> {
     await Promise.all([...this.beforeLeaving].map((end) => end()));
     await this.#exchange(choice);

@@ -43,7 +43,10 @@ function currentSection(): HTMLElement | false {
   const { info } = ready.model;
   const facts: [string, string][] = [
     ['Name', info.name],
-    ['Architecture', `${info.architecture}, ${info.layers} layers, ${count(info.parameters / 1e6)} M weights, ${info.type}`],
+    [
+      'Architecture',
+      `${info.architecture}, ${info.layers} layers, ${count(info.parameters / 1e6)} M weights, ${info.type}`,
+    ],
     ['Computes on', info.executor === 'gpu' ? `GPU: ${info.adapter}` : 'CPU'],
     ['Context', `${count(ready.session.context)} of ${count(info.contextLength)} tokens`],
     ['File', bytes(info.fileBytes)],
@@ -59,8 +62,13 @@ function currentSection(): HTMLElement | false {
 function openSection(close: Close): HTMLElement {
   const id = freshId('error');
   const input = h('input', {
-    type: 'text', inputmode: 'url', autocapitalize: 'off', autocomplete: 'off', spellcheck: 'false',
-    placeholder: 'https://…/model.gguf or hf:owner/repo', 'aria-describedby': id,
+    type: 'text',
+    inputmode: 'url',
+    autocapitalize: 'off',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    placeholder: 'https://…/model.gguf or hf:owner/repo',
+    'aria-describedby': id,
   });
   const error = h('p', { class: 'error', id, role: 'alert', hidden: true });
   const load = h('button', { type: 'submit', class: 'primary' }, 'Load');
@@ -97,7 +105,12 @@ function openSection(close: Close): HTMLElement {
   return section(
     'Open',
     zone,
-    h('form', { onsubmit: (event: Event) => void submit(event) }, h('label', { class: 'field' }, h('span', {}, 'Address'), h('span', { class: 'joined' }, input, load)), error),
+    h(
+      'form',
+      { onsubmit: (event: Event) => void submit(event) },
+      h('label', { class: 'field' }, h('span', {}, 'Address'), h('span', { class: 'joined' }, input, load)),
+      error,
+    ),
   );
 }
 
@@ -113,8 +126,24 @@ function rows(items: readonly Row[]): HTMLElement {
     h(
       'li',
       {},
-      h(open ? 'button' : 'div', { ...(open && { type: 'button', onclick: open }), class: 'entry' }, h('span', { class: 'title' }, name), h('span', { class: 'muted' }, detail)),
-      remove && h('button', { type: 'button', class: 'bare small', 'aria-label': `${remove.label}: ${name}`, title: remove.label, onclick: remove.run }, icon('trash')),
+      h(
+        open ? 'button' : 'div',
+        { ...(open && { type: 'button', onclick: open }), class: 'entry' },
+        h('span', { class: 'title' }, name),
+        h('span', { class: 'muted' }, detail),
+      ),
+      remove &&
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'bare small',
+            'aria-label': `${remove.label}: ${name}`,
+            title: remove.label,
+            onclick: remove.run,
+          },
+          icon('trash'),
+        ),
     );
   return h('ul', { class: 'entries' }, ...items.map(item));
 }
@@ -128,7 +157,10 @@ function recentSection(recents: readonly Recent[], close: Close, redraw: () => v
   };
   const items = others.map((recent): Row => ({
     name: recent.name,
-    detail: recent.origin.kind === 'handles' ? 'file' : new URL(recent.origin.kind === 'urls' ? recent.origin.urls[0]! : location.href).host,
+    detail:
+      recent.origin.kind === 'handles'
+        ? 'file'
+        : new URL(recent.origin.kind === 'urls' ? recent.origin.urls[0]! : location.href).host,
     open: () => void open(recent).catch(tellError),
     remove: { label: 'Forget', run: () => void forgetModel(recent).then(redraw) },
   }));
@@ -139,7 +171,12 @@ function fileOf(url: string): string {
   return decodeURIComponent(new URL(url, location.href).pathname.split('/').pop() || url);
 }
 
-function cacheSection(files: readonly CachedFile[], storage: Storage | undefined, close: Close, redraw: () => void): HTMLElement | false {
+function cacheSection(
+  files: readonly CachedFile[],
+  storage: Storage | undefined,
+  close: Close,
+  redraw: () => void,
+): HTMLElement | false {
   if (files.length === 0) return false;
   const remove = async (file: CachedFile) => {
     if (!(await confirmed(`Delete ${fileOf(file.url)} (${bytes(file.present)})?`, 'Delete'))) return;
@@ -155,14 +192,23 @@ function cacheSection(files: readonly CachedFile[], storage: Storage | undefined
       remove: { label: 'Delete', run: () => void remove(file).catch(tellError) },
     };
   });
-  const room = storage && h('p', { class: 'muted' }, `${bytes(storage.used)} used, ${bytes(storage.quota)} allowed by the browser. `);
+  const room =
+    storage &&
+    h('p', { class: 'muted' }, `${bytes(storage.used)} used, ${bytes(storage.quota)} allowed by the browser. `);
   if (storage && !storage.persistent) {
     const persist = async () => {
       const granted = await engine.cache.persist();
-      tell(granted ? 'The browser keeps the files.' : 'The browser did not agree: it may delete the files when space is short.');
+      tell(
+        granted
+          ? 'The browser keeps the files.'
+          : 'The browser did not agree: it may delete the files when space is short.',
+      );
       redraw();
     };
-    room?.append('It may delete them when space is short. ', h('button', { type: 'button', class: 'link', onclick: () => void persist().catch(tellError) }, 'Keep them'));
+    room?.append(
+      'It may delete them when space is short. ',
+      h('button', { type: 'button', class: 'link', onclick: () => void persist().catch(tellError) }, 'Keep them'),
+    );
   }
   return section('On this device', rows(items), room ?? false);
 }

@@ -1,4 +1,4 @@
-/** The model in the header: its name, how far it is loaded, and one line if it could not be loaded. */
+/** The model in the header: its name, its progress, and one line if it could not be loaded. */
 import type { Progress } from '@weft-llm/web';
 import { announce } from '../ui/announce.js';
 import { h, show } from '../ui/dom.js';
@@ -33,11 +33,20 @@ export function modelButton(): HTMLElement {
   const name = h('span', { class: 'title' });
   const dot = h('span', { class: 'dot', 'aria-hidden': 'true' });
   const state = h('span', { class: 'unseen' });
-  const button = h('button', { type: 'button', class: 'model-button', onclick: openModels }, dot, name, state, icon('down'));
+  const button = h(
+    'button',
+    { type: 'button', class: 'model-button', onclick: openModels },
+    dot,
+    name,
+    state,
+    icon('down'),
+  );
   host.state.watch((value) => {
     name.textContent = label(value);
     dot.className = `dot ${value.kind}`;
-    state.textContent = { none: '', loading: ' (loads)', ready: ' (model, ready)', failed: ' (not loaded)' }[value.kind];
+    state.textContent = { none: '', loading: ' (loads)', ready: ' (model, ready)', failed: ' (not loaded)' }[
+      value.kind
+    ];
   });
   return button;
 }

@@ -31,7 +31,7 @@ async function addAdapter(files: readonly File[]): Promise<void> {
   tell('The adapter is applied.');
 }
 
-/** Loads what the files are. Anything that is no adapter is given to the engine, which says what it is. */
+/** Loads what the files are. The engine gets all that is no adapter, and tells what it is. */
 export async function takeFiles(files: readonly Picked[]): Promise<void> {
   try {
     const adapters = files.map(({ file }) => file).filter(({ name }) => /\.(safetensors|json)$/i.test(name));

@@ -80,7 +80,7 @@ async function find(url: string): Promise<Response | undefined> {
   return undefined;
 }
 
-/** The bytes of one range, as a server gives them; the whole file for a header that is not understood. */
+/** The bytes of one range, as a server gives them. Other headers than `first-last` get the file. */
 async function part(whole: Response, range: string): Promise<Response> {
   const found = /^bytes=(\d+)-(\d*)$/.exec(range.trim());
   if (found === null) return whole;

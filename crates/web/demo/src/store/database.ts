@@ -1,4 +1,4 @@
-/** Tables in IndexedDB. Where the browser has none (some private windows), a table lives in memory. */
+/** Tables in IndexedDB. Without it, as in some private windows, a table lives in memory. */
 
 const NAME = 'weft';
 const VERSION = 1;

@@ -25,7 +25,9 @@ function lossAxis(values: readonly number[]): Axis & { logarithmic: boolean } {
   const from = logarithmic ? Math.log(low) : 0;
   const to = logarithmic ? Math.log(high) : high;
   const place = (value: number) => ((logarithmic ? Math.log(Math.max(value, low)) : value) - from) / (to - from);
-  const ticks = [0, 1 / 3, 2 / 3, 1].map((part) => from + part * (to - from)).map((tick) => (logarithmic ? Math.exp(tick) : tick));
+  const ticks = [0, 1 / 3, 2 / 3, 1]
+    .map((part) => from + part * (to - from))
+    .map((tick) => (logarithmic ? Math.exp(tick) : tick));
   return { at: (value) => TOP + (1 - place(value)) * (HEIGHT - TOP - BOTTOM), ticks, logarithmic };
 }
 
@@ -45,7 +47,7 @@ export function summary(log: readonly LogEntry[]): string {
   return `Loss ${digits(first.loss)} at step ${first.step}, ${digits(last.loss)} at step ${last.step}${held}.`;
 }
 
-/** Every step of a short run; of a long one steps at equal distances, and all with a held-out loss. */
+/** Every step of a short run. Of a long run: equal distances, and every held-out loss. */
 function rowsOf(log: readonly LogEntry[]): readonly LogEntry[] {
   const every = Math.ceil(log.length / MOST_ROWS);
   return log.filter((entry, at) => at % every === 0 || at === log.length - 1 || entry.validation !== undefined);
@@ -66,7 +68,11 @@ export class Chart {
       'details',
       { ontoggle: () => this.#fill() },
       h('summary', {}, 'As a table'),
-      h('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Losses' }, h('table', {}, h('thead', {}, h('tr', {}, ...head)), this.#body)),
+      h(
+        'div',
+        { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Losses' },
+        h('table', {}, h('thead', {}, h('tr', {}, ...head)), this.#body),
+      ),
     );
     this.node = h('figure', { class: 'loss' }, this.#picture, this.#legend, this.#table);
     new ResizeObserver(() => this.#draw()).observe(this.node);
@@ -99,7 +105,9 @@ export class Chart {
       const anchor = at === 0 ? 'start' : at === x.ticks.length - 1 ? 'end' : 'middle';
       return svg('text', { class: 'tick', x: x.at(tick), y: HEIGHT - 6, 'text-anchor': anchor }, tick);
     });
-    const held = validations.map((entry) => svg('circle', { class: 'held', cx: x.at(entry.step), cy: y.at(entry.validation!), r: 3.5 }));
+    const held = validations.map((entry) =>
+      svg('circle', { class: 'held', cx: x.at(entry.step), cy: y.at(entry.validation!), r: 3.5 }),
+    );
     this.#picture.setAttribute('viewBox', `0 0 ${width} ${HEIGHT}`);
     this.#picture.setAttribute('aria-label', `Loss by step. ${summary(this.#log)}`);
     this.#picture.replaceChildren(

@@ -37,7 +37,7 @@ class Pane {
   }
 }
 
-/** Answers with and without the factors. The work keeps the model from the next step until it ends. */
+/** Answers with and without the factors. The next step of the run waits for both answers. */
 async function both(question: string, base: Pane, taught: Pane, signal: AbortSignal): Promise<void> {
   const { ready } = host;
   if (ready === undefined || run.trainer === undefined) return;
@@ -62,7 +62,12 @@ async function both(question: string, base: Pane, taught: Pane, signal: AbortSig
 }
 
 export function compareSection(): HTMLElement {
-  const input = h('input', { type: 'text', required: true, placeholder: 'Who lives in Kelm?', 'aria-label': 'Question to compare' });
+  const input = h('input', {
+    type: 'text',
+    required: true,
+    placeholder: 'Who lives in Kelm?',
+    'aria-label': 'Question to compare',
+  });
   const ask = h('button', { type: 'submit' }, 'Ask both');
   const stop = h('button', { type: 'button', hidden: true }, 'Stop');
   const error = h('p', { class: 'error', role: 'alert', hidden: true });

@@ -31,7 +31,10 @@ export class DataPanel {
   #text = '';
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #input = h('textarea', {
-    class: 'data mono', rows: 8, spellcheck: 'false', 'aria-label': 'Examples, one a line',
+    class: 'data mono',
+    rows: 8,
+    spellcheck: 'false',
+    'aria-label': 'Examples, one a line',
     placeholder: '{"prompt": "Who lives in Kelm?", "completion": "Hanne lives in Kelm."}',
   });
   readonly #status = h('p', { class: 'muted', role: 'status' });
@@ -50,7 +53,11 @@ export class DataPanel {
       'section',
       { class: 'data-panel' },
       h('h2', {}, 'Examples'),
-      h('p', { class: 'muted' }, 'One JSON object a line, with prompt and completion, messages, or text. Paste them, or drop a file.'),
+      h(
+        'p',
+        { class: 'muted' },
+        'One JSON object a line, with prompt and completion, messages, or text. Paste them, or drop a file.',
+      ),
       this.#input,
       h(
         'div',
@@ -113,7 +120,8 @@ export class DataPanel {
     show(this.#errors, true);
     const go = () => this.#select(line);
     const label = `${this.checked.unit} ${line}`;
-    const name = this.checked.unit === 'Line' ? h('button', { type: 'button', class: 'link', onclick: go }, label) : label;
+    const name =
+      this.checked.unit === 'Line' ? h('button', { type: 'button', class: 'link', onclick: go }, label) : label;
     return h('li', { class: 'error' }, name, ` ${sentence}`);
   }
 

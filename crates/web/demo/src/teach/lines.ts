@@ -28,7 +28,8 @@ const FORMS: readonly (readonly string[])[] = [
   ['text'],
   ['ids'],
 ];
-const NO_FORM = 'has none of these keys: prompt and completion, messages, conversations, instruction and output, text, ids';
+const NO_FORM =
+  'has none of these keys: prompt and completion, messages, conversations, instruction and output, text, ids';
 
 /** The sentence about a value that is no example. */
 function wrong(value: unknown): string | undefined {
@@ -45,7 +46,11 @@ function ofList(text: string): Checked {
   try {
     list = JSON.parse(text);
   } catch (error) {
-    return { examples: [], errors: [{ line: 1, sentence: `begins a JSON list that is wrong: ${(error as Error).message}` }], unit: 'Line' };
+    return {
+      examples: [],
+      errors: [{ line: 1, sentence: `begins a JSON list that is wrong: ${(error as Error).message}` }],
+      unit: 'Line',
+    };
   }
   const examples: Example[] = [];
   const errors: LineError[] = [];
@@ -62,7 +67,10 @@ export function checkData(text: string): Checked {
   if (text.trimStart().startsWith('[')) return ofList(text);
   const examples: Example[] = [];
   const errors: LineError[] = [];
-  for (const [at, raw] of text.replace(/^\uFEFF/, '').split('\n').entries()) {
+  for (const [at, raw] of text
+    .replace(/^\uFEFF/, '')
+    .split('\n')
+    .entries()) {
     const json = raw.trim();
     if (json === '') continue;
     try {
@@ -81,7 +89,7 @@ export interface Split {
   readonly heldOut: readonly Example[];
 }
 
-/** The number of held-out examples where none is given: a twentieth of 100 and more, as in `weft train`. */
+/** The number of held-out examples by default: a twentieth of 100 and more, as in `weft train`. */
 export function heldOutByDefault(examples: number): number {
   return examples < 100 ? 0 : Math.min(500, Math.max(10, Math.floor(examples / 20)));
 }
@@ -89,7 +97,9 @@ export function heldOutByDefault(examples: number): number {
 /** Holds out examples at equal distances. At least one example is learnt. */
 export function split(examples: readonly Example[], heldOut: number): Split {
   const number = Math.max(0, Math.min(heldOut, examples.length - 1));
-  const chosen = new Set(Array.from({ length: number }, (_, at) => Math.floor(((at + 0.5) * examples.length) / number)));
+  const chosen = new Set(
+    Array.from({ length: number }, (_, at) => Math.floor(((at + 0.5) * examples.length) / number)),
+  );
   return {
     learnt: examples.filter((_, at) => !chosen.has(at)),
     heldOut: examples.filter((_, at) => chosen.has(at)),

@@ -53,8 +53,18 @@ const MORE: readonly Field[] = [
 ];
 
 /** The options for the engine. */
-export function trainOptions({ rank, alpha, targets, dropout, heldOut: _, ...rest }: RunOptions): Omit<TrainOptions, 'data'> {
-  const names = targets?.split(',').map((name) => name.trim()).filter((name) => name !== '');
+export function trainOptions({
+  rank,
+  alpha,
+  targets,
+  dropout,
+  heldOut: _,
+  ...rest
+}: RunOptions): Omit<TrainOptions, 'data'> {
+  const names = targets
+    ?.split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
   const chosen = names !== undefined && names.length === 1 ? names[0] : names;
   const method = Object.fromEntries(
     Object.entries({ rank, alpha, targets: chosen, dropout }).filter(([, value]) => value !== undefined),
@@ -76,7 +86,12 @@ export class OptionsForm {
       'div',
       {},
       h('div', { class: 'pairs' }, ...MAIN.map((field) => this.#field(field))),
-      h('details', { class: 'more' }, h('summary', {}, 'More settings'), h('div', { class: 'pairs' }, ...MORE.map((field) => this.#field(field)))),
+      h(
+        'details',
+        { class: 'more' },
+        h('summary', {}, 'More settings'),
+        h('div', { class: 'pairs' }, ...MORE.map((field) => this.#field(field))),
+      ),
     );
   }
 
@@ -106,10 +121,19 @@ export class OptionsForm {
 
   #field({ key, label, hint, min, step, choices }: Field): HTMLElement {
     const id = freshId('hint');
-    const error = h('small', { class: 'error', role: 'alert', hidden: true }, `A number${min === undefined ? '' : ` from ${min}`}; empty for the default.`);
+    const error = h(
+      'small',
+      { class: 'error', role: 'alert', hidden: true },
+      `A number${min === undefined ? '' : ` from ${min}`}; empty for the default.`,
+    );
     const common = { 'aria-describedby': id };
     const input = choices
-      ? h('select', common, h('option', { value: '' }, 'default'), ...choices.map((choice) => h('option', { value: choice }, choice)))
+      ? h(
+          'select',
+          common,
+          h('option', { value: '' }, 'default'),
+          ...choices.map((choice) => h('option', { value: choice }, choice)),
+        )
       : h('input', { ...common, type: min === undefined ? 'text' : 'number', min, step, placeholder: 'default' });
     this.#inputs.set(key, input);
     input.addEventListener('change', () => {

@@ -227,7 +227,10 @@ class Run {
     const every = Math.max(1, Math.round(this.total / VALIDATIONS));
     const due = this.#plan!.split.heldOut.length > 0 && (number === 1 || number % every === 0 || number === this.total);
     const validation = due ? (await host.exclusive(() => this.trainer!.evaluate())).loss : undefined;
-    this.log.value = [...this.log.value, { step: number, loss, norm, rate, ...(validation !== undefined && { validation }) }];
+    this.log.value = [
+      ...this.log.value,
+      { step: number, loss, norm, rate, ...(validation !== undefined && { validation }) },
+    ];
     if (number % Math.max(1, Math.round(this.total / TOLD_PARTS)) === 0) {
       announce(`Step ${number} of ${this.total}, loss ${digits(loss)}.`);
     }

@@ -16,22 +16,15 @@ import { OptionsForm } from './options.js';
 import { run, type RunState } from './run.js';
 import { zip } from './zip.js';
 
-const button = (label: string, kind: string, onclick: () => void) => h('button', { type: 'button', class: kind, onclick }, label);
+const button = (label: string, kind: string, onclick: () => void) =>
+  h('button', { type: 'button', class: kind, onclick }, label);
 
 /** What the run takes and learns, as a checked trainer tells it. */
 function checkedSection(): HTMLElement {
   const facts = h('p');
   const memory = h('dl', { class: 'facts' });
   const examples = h('div', { class: 'examples' });
-  const node = h(
-    'section',
-    {},
-    h('h2', {}, 'What will be learnt'),
-    facts,
-    examples,
-    h('h3', {}, 'Memory'),
-    memory,
-  );
+  const node = h('section', {}, h('h2', {}, 'What will be learnt'), facts, examples, h('h3', {}, 'Memory'), memory);
   run.state.watch(() => {
     const { trainer } = run;
     show(node, trainer !== undefined);
@@ -50,9 +43,16 @@ function checkedSection(): HTMLElement {
     memory.replaceChildren(...rows.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, bytes(value))]));
     const piece = ({ text, learnt }: { text: string; learnt: boolean }) => (learnt ? h('mark', {}, text) : text);
     const rendered = run.examples.map((pieces, at) =>
-      h('pre', { tabindex: 0, role: 'region', 'aria-label': `Example ${at + 1} as the model reads it` }, ...pieces.map(piece)),
+      h(
+        'pre',
+        { tabindex: 0, role: 'region', 'aria-label': `Example ${at + 1} as the model reads it` },
+        ...pieces.map(piece),
+      ),
     );
-    examples.replaceChildren(h('p', { class: 'muted' }, 'As the model reads them; what is learnt is ', h('mark', {}, 'marked'), '.'), ...rendered);
+    examples.replaceChildren(
+      h('p', { class: 'muted' }, 'As the model reads them; what is learnt is ', h('mark', {}, 'marked'), '.'),
+      ...rendered,
+    );
   });
   return node;
 }
@@ -63,14 +63,21 @@ function adapterSection(): HTMLElement {
   const gguf = async () => download(`${stem()}.gguf`, await run.gguf());
   const use = async () => {
     await host.addAdapter(stem(), await run.peft());
-    tell('The adapter is applied in Chat. Models has its scale.', 'plain', { label: 'Open Chat', run: () => (location.hash = '#chat') });
+    tell('The adapter is applied in Chat. Models has its scale.', 'plain', {
+      label: 'Open Chat',
+      run: () => (location.hash = '#chat'),
+    });
   };
   const act = (work: () => Promise<void>) => () => void work().catch(tellError);
   return h(
     'section',
     {},
     h('h2', {}, 'The adapter'),
-    h('p', { class: 'muted' }, 'Made of the last step. PEFT is read by weft run --lora and by Python’s peft; GGUF by llama.cpp, too.'),
+    h(
+      'p',
+      { class: 'muted' },
+      'Made of the last step. PEFT is read by weft run --lora and by Python’s peft; GGUF by llama.cpp, too.',
+    ),
     h(
       'div',
       { class: 'row' },
@@ -159,10 +166,15 @@ export function teachView(): HTMLElement {
     stale = false;
     await run.goOn(kept);
   };
-  const act = (work: () => Promise<unknown>) => () => void work().catch((error: unknown) => tell(sentenceOf(error), 'bad'));
+  const act = (work: () => Promise<unknown>) => () =>
+    void work().catch((error: unknown) => tell(sentenceOf(error), 'bad'));
   const checking = button('Check', '', act(check));
   const starting = button('Start', 'primary', act(start));
-  const stopping = button('Stop', 'primary', act(() => run.stop()));
+  const stopping = button(
+    'Stop',
+    'primary',
+    act(() => run.stop()),
+  );
   const status = h('p', { class: 'run-status' });
   const error = h('p', { class: 'error', role: 'alert', hidden: true });
   const bar = h('progress', { 'aria-label': 'Steps', max: 1 });
@@ -206,12 +218,25 @@ export function teachView(): HTMLElement {
       'div',
       { class: 'teach-column' },
       h('h1', {}, 'Teach'),
-      h('p', { class: 'lead' }, 'Give the model examples, and keep what it learns as an adapter. Everything stays on this device.'),
+      h(
+        'p',
+        { class: 'lead' },
+        'Give the model examples, and keep what it learns as an adapter. Everything stays on this device.',
+      ),
       keptBanner((kept) => act(() => goOn(kept))()),
       data.node,
       h('section', {}, h('h2', {}, 'Settings'), options.node),
       checked,
-      h('section', { class: 'run' }, h('h2', {}, 'Run'), h('div', { class: 'row' }, starting, stopping, checking), status, bar, error, chart.node),
+      h(
+        'section',
+        { class: 'run' },
+        h('h2', {}, 'Run'),
+        h('div', { class: 'row' }, starting, stopping, checking),
+        status,
+        bar,
+        error,
+        chart.node,
+      ),
       learnt,
     ),
   );

@@ -38,8 +38,16 @@ export function zip(files: readonly NamedBytes[]): Blob {
   for (const { name, bytes } of files) {
     const encoded = new TextEncoder().encode(name);
     const common = [
-      [2, 20], [2, FLAGS], [2, 0], [2, 0], [2, DATE], [4, crc32(bytes)],
-      [4, bytes.length], [4, bytes.length], [2, encoded.length], [2, 0],
+      [2, 20],
+      [2, FLAGS],
+      [2, 0],
+      [2, 0],
+      [2, DATE],
+      [4, crc32(bytes)],
+      [4, bytes.length],
+      [4, bytes.length],
+      [2, encoded.length],
+      [2, 0],
     ] as const;
     const local = record([[4, 0x04034b50], ...common]);
     parts.push(local, encoded, bytes as Uint8Array<ArrayBuffer>);
@@ -47,6 +55,15 @@ export function zip(files: readonly NamedBytes[]): Blob {
     offset += local.length + encoded.length + bytes.length;
   }
   const size = directory.reduce((sum, part) => sum + part.length, 0);
-  const end = record([[4, 0x06054b50], [2, 0], [2, 0], [2, files.length], [2, files.length], [4, size], [4, offset], [2, 0]]);
+  const end = record([
+    [4, 0x06054b50],
+    [2, 0],
+    [2, 0],
+    [2, files.length],
+    [2, files.length],
+    [4, size],
+    [4, offset],
+    [2, 0],
+  ]);
   return new Blob([...parts, ...directory, end], { type: 'application/zip' });
 }

@@ -36,7 +36,10 @@ export class Speaker {
   }
 
   #say(text: string): void {
-    const plain = text.replace(/[*_`#>|~]+/g, ' ').replace(/\s+/g, ' ').trim();
+    const plain = text
+      .replace(/[*_`#>|~]+/g, ' ')
+      .replace(/\s+/g, ' ')
+      .trim();
     if (/[\p{L}\p{N}]/u.test(plain)) announce(plain);
   }
 }

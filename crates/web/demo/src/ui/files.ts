@@ -83,6 +83,9 @@ export function download(name: string, content: Blob | string | Uint8Array, type
 
 /** A title as the name of a file. */
 export function fileName(title: string, ending: string): string {
-  const stem = title.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '').slice(0, 60);
+  const stem = title
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/^-|-$/g, '')
+    .slice(0, 60);
   return `${stem || 'weft'}.${ending}`;
 }

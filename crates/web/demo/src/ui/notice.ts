@@ -16,7 +16,7 @@ export function notices(): HTMLElement {
   return list;
 }
 
-/** Shows a sentence, with a button if there is something to do. Returns the function that takes it away. */
+/** Shows a sentence, with a button if there is something to do. Returns what takes it away. */
 export function tell(sentence: string, kind: 'plain' | 'bad' = 'plain', action?: Action): () => void {
   const close = (): void => node.remove();
   const node: HTMLElement = h(

@@ -20,7 +20,10 @@ export class Adapter {
 
   constructor(files: readonly NamedBytes[]) {
     if (!files.some(({ name }) => /\.(safetensors|gguf)$/.test(name))) {
-      throw new WeftError('adapter', 'an adapter is adapter_model.safetensors beside adapter_config.json, or a GGUF file');
+      throw new WeftError(
+        'adapter',
+        'an adapter is adapter_model.safetensors beside adapter_config.json, or a GGUF file',
+      );
     }
     this.info = { notes: [] as readonly string[] } as AdapterInfo;
   }

@@ -70,7 +70,8 @@ export class Session {
   async *send(messages: readonly Message[], options: AnswerOptions = {}): AsyncGenerator<Token> {
     if (this.#ended || !this.#open()) throw new WeftError('closed', 'the model is closed; load it again');
     const asked = String(messages.at(-1)?.content ?? '');
-    if (/refuse/i.test(asked)) throw new WeftError('template', 'the chat template refuses this conversation; start a new one');
+    if (/refuse/i.test(asked))
+      throw new WeftError('template', 'the chat template refuses this conversation; start a new one');
     const canned = answerTo(messages, options, this.#adapted);
     const promptTokens = messages.reduce((sum, { content }) => sum + String(content ?? '').split(' ').length + 4, 0);
     const started = performance.now();
@@ -113,14 +114,25 @@ export class Session {
       role: 'assistant',
       content,
       ...(calls.length > 0 && {
-        tool_calls: calls.map((call) => ({ type: 'function', function: { name: call.name, arguments: call.arguments } })),
+        tool_calls: calls.map((call) => ({
+          type: 'function',
+          function: { name: call.name, arguments: call.arguments },
+        })),
       }),
     };
     const evaluatedTokens = Math.max(1, promptTokens - this.#tokens);
     this.#tokens = promptTokens + id;
     this.finish = {
-      reason, content, thinking, toolCalls: calls, message, promptTokens, evaluatedTokens,
-      tokens: id, promptSeconds: 0.01, seconds: (performance.now() - started) / 1000,
+      reason,
+      content,
+      thinking,
+      toolCalls: calls,
+      message,
+      promptTokens,
+      evaluatedTokens,
+      tokens: id,
+      promptSeconds: 0.01,
+      seconds: (performance.now() - started) / 1000,
     };
   }
 

@@ -1,5 +1,5 @@
 /** The mock's trainer: a loss that falls, and examples cut at the completion. */
-import type { NamedBytes, Piece, Evaluation, StepResult, TrainFacts, TrainMemory, TrainOptions } from '../../../../js/src/types.js';
+import type { Evaluation, NamedBytes, Piece, StepResult, TrainFacts, TrainMemory, TrainOptions } from '../../../../js/src/types.js';
 import { once, pause, progress, WeftError } from './behaviour.js';
 
 interface Work {
@@ -35,7 +35,11 @@ function pieces(line: Line): Piece[] {
 export class Trainer {
   readonly facts: TrainFacts;
   readonly memory: TrainMemory = {
-    weights: 4_086_144, parameters: 1_200_000, optimizer: 3_600_000, intermediates: 21_000_000, total: 29_886_144,
+    weights: 4_086_144,
+    parameters: 1_200_000,
+    optimizer: 3_600_000,
+    intermediates: 21_000_000,
+    total: 29_886_144,
   };
   readonly #lines: readonly Line[];
   #number = 0;
@@ -45,13 +49,29 @@ export class Trainer {
     const batch = options.batch ?? 8;
     const perEpoch = Math.ceil(lines.length / batch);
     this.facts = {
-      examples: lines.length, documents: lines.length, tokens: lines.length * 22, learntTokens: lines.length * 7,
-      stepsPerEpoch: perEpoch, parameters: 327_680, validation: 0, steps: options.steps ?? perEpoch * 30, unused: [],
+      examples: lines.length,
+      documents: lines.length,
+      tokens: lines.length * 22,
+      learntTokens: lines.length * 7,
+      stepsPerEpoch: perEpoch,
+      parameters: 327_680,
+      validation: 0,
+      steps: options.steps ?? perEpoch * 30,
+      unused: [],
       options: {
-        rank: options.method?.rank ?? 16, alpha: options.method?.alpha ?? 32, targets: options.method?.targets ?? 'all',
-        batch, rows: options.rows ?? 512, length: options.length ?? 1024, rate: options.rate ?? 2e-3,
-        schedule: options.schedule ?? 'cosine', warmup: options.warmup ?? 3, steps: options.steps ?? perEpoch * 30,
-        decay: options.decay ?? 2, shuffle: options.shuffle ?? true, seed: options.seed ?? 0,
+        rank: options.method?.rank ?? 16,
+        alpha: options.method?.alpha ?? 32,
+        targets: options.method?.targets ?? 'all',
+        batch,
+        rows: options.rows ?? 512,
+        length: options.length ?? 1024,
+        rate: options.rate ?? 2e-3,
+        schedule: options.schedule ?? 'cosine',
+        warmup: options.warmup ?? 3,
+        steps: options.steps ?? perEpoch * 30,
+        decay: options.decay ?? 2,
+        shuffle: options.shuffle ?? true,
+        seed: options.seed ?? 0,
         learn: options.learn ?? 'completions',
       },
     };
