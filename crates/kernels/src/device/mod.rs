@@ -18,7 +18,7 @@ use crate::device::pipelines::clock::{Clock, Spent};
 use crate::device::pipelines::{Kept, Pipelines};
 use crate::error::Error;
 use crate::kernel::compose::{FEWEST, Shader};
-use crate::platform::{Moment, Waiter};
+use crate::platform::{self, Moment, Waiter};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -164,9 +164,14 @@ fn summary(info: &wgpu::AdapterInfo) -> AdapterSummary {
     }
 }
 
+/// What is known of an adapter before it is open.
+fn info(adapter: &wgpu::Adapter) -> wgpu::AdapterInfo {
+    platform::adapter_info(adapter, None)
+}
+
 async fn adapters(limits: Limits) -> Vec<wgpu::Adapter> {
     let mut found = instance(limits).enumerate_adapters(wgpu::Backends::all()).await;
-    found.sort_by_key(|a| class(&a.get_info()));
+    found.sort_by_key(|a| class(&info(a)));
     found
 }
 
@@ -190,7 +195,7 @@ fn cooperative(adapter: &wgpu::Adapter) -> wgpu::Features {
 impl Device {
     /// The adapters of this machine, best first.
     pub async fn list_async() -> Vec<AdapterSummary> {
-        adapters(Limits::Adapter).await.iter().map(|a| summary(&a.get_info())).collect()
+        adapters(Limits::Adapter).await.iter().map(|a| summary(&info(a))).collect()
     }
 
     /// Opens the adapter that `select` names.
@@ -202,19 +207,15 @@ impl Device {
         let found = adapters(limits).await;
         let chosen = match select {
             Select::Best => found.first(),
-            Select::Hardware => found.first().filter(|adapter| class(&adapter.get_info()) != Class::Software),
-            Select::Name(name) => {
-                found.iter().find(|a| a.get_info().name.to_lowercase().contains(&name.to_lowercase()))
-            }
+            Select::Hardware => found.first().filter(|adapter| class(&info(adapter)) != Class::Software),
+            Select::Name(name) => found.iter().find(|&a| info(a).name.to_lowercase().contains(&name.to_lowercase())),
         };
         let Some(adapter) = chosen else {
             let wanted = match select {
-                Select::Best | Select::Hardware => {
-                    "graphics adapter (is a Vulkan, Metal or DX12 driver installed?)".to_string()
-                }
+                Select::Best | Select::Hardware => platform::NO_ADAPTER.to_string(),
                 Select::Name(name) => format!("adapter named \"{name}\""),
             };
-            return Err(Error::NoAdapter { wanted, found: found.iter().map(|a| a.get_info().name).collect() });
+            return Err(Error::NoAdapter { wanted, found: found.iter().map(|a| info(a).name).collect() });
         };
         let device = Self::request(adapter, limits).await?;
         device.0.clock.opened(began.elapsed());
@@ -222,7 +223,7 @@ impl Device {
     }
 
     async fn request(adapter: &wgpu::Adapter, limits: Limits) -> Result<Self, Error> {
-        let summary = summary(&adapter.get_info());
+        let summary = summary(&info(adapter));
         let useful = wgpu::Features::SUBGROUP
             | wgpu::Features::SUBGROUP_BARRIER
             | wgpu::Features::SHADER_F16
@@ -263,7 +264,8 @@ impl Device {
 
     /// What this crate knows of a device that is open.
     pub(crate) fn of(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Self {
-        let (summary, features, limits) = (summary(&adapter.get_info()), device.features(), device.limits());
+        let summary = summary(&platform::adapter_info(adapter, Some(&device)));
+        let (features, limits) = (device.features(), device.limits());
         let (lost, failed) = (Arc::default(), Arc::default());
         let inside = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
         let subgroups = features.contains(wgpu::Features::SUBGROUP) && adapter.get_info().subgroup_min_size >= FEWEST;

@@ -1,6 +1,7 @@
 //! The functions that wait, as functions that block. Each is one call over its `async` form.
 
 use crate::device::executor::Executor;
+use crate::device::pipelines::Preparing;
 use crate::device::{AdapterSummary, Device, Limits, Select};
 use crate::error::Error;
 use crate::exec::agree::{Agreement, Mirror};
@@ -53,6 +54,13 @@ impl Device {
     pub fn allocated_bytes(&self) -> Option<u64> {
         let _ = self.0.device.poll(wgpu::PollType::wait_indefinitely());
         self.0.device.generate_allocator_report().map(|report| report.total_allocated_bytes)
+    }
+}
+
+impl Preparing {
+    /// Waits until all pipelines are built.
+    pub fn finish(mut self) {
+        self.wait();
     }
 }
 

@@ -1,13 +1,19 @@
-//! A browser: one thread that must not block, and no clock.
+//! A browser: one thread that must not block.
+
+mod webgpu;
 
 use super::Signal;
 use js_sys::{Array, Function, Reflect};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
-use wasm_bindgen::prelude::Closure;
+use wasm_bindgen::prelude::{Closure, wasm_bindgen};
 use wasm_bindgen::{JsCast, JsValue};
+pub(crate) use webgpu::{adapter_info, compile};
 
 /// The parts that work is cut into, between which [`in_turns`] may stop. There is one thread.
 pub(crate) fn threads() -> usize {
@@ -62,11 +68,11 @@ pub(crate) async fn turn() {
         return;
     }
     let longest = CHANNEL.with(|channel| TURNS_MS[usize::from(channel.in_worker)]);
-    if now_ms() - LAST_TURN.get() < longest {
+    if now() - LAST_TURN.get() < longest {
         return;
     }
     CHANNEL.with(Channel::turn).await;
-    LAST_TURN.set(now_ms());
+    LAST_TURN.set(now());
 }
 
 /// Messages to ourselves. A message waits for the tasks that are queued before it, and browsers do
@@ -106,54 +112,69 @@ impl Channel {
     }
 }
 
-/// Milliseconds since the page or the worker began, with fractions.
-fn now_ms() -> f64 {
-    thread_local! {
-        static CLOCK: (JsValue, Function) = {
-            let clock = Reflect::get(&js_sys::global(), &"performance".into()).unwrap_or_default();
-            let now = Reflect::get(&clock, &"now".into()).unwrap_or_default().unchecked_into();
-            (clock, now)
-        };
-    }
-    CLOCK.with(|(clock, now)| now.call0(clock).ok().and_then(|ms| ms.as_f64()).unwrap_or_default())
-}
-
 /// Calls `f` with every item. Returns the first error.
 pub(crate) fn try_each<T, E>(items: Vec<T>, f: impl Fn(T) -> Result<(), E>) -> Result<(), E> {
     items.into_iter().try_for_each(f)
 }
 
-/// Calls `work` with every item.
-pub(crate) fn on_new_threads<T>(items: &[T], work: impl Fn(&T)) {
-    items.iter().for_each(work);
+/// Number of items that [`each`] works on at once: more than a browser has threads that compile.
+const AT_ONCE: usize = 16;
+
+/// Calls `work` with every item, several at once, in their order.
+pub(crate) async fn each<T>(items: &[T], work: impl AsyncFn(&T)) {
+    let next = Cell::new(0);
+    let lane = async || {
+        while let Some(item) = items.get(next.replace(next.get() + 1)) {
+            work(item).await;
+        }
+    };
+    let mut lanes: Vec<Pin<Box<_>>> = (0..AT_ONCE.min(items.len())).map(|_| Box::pin(lane())).collect();
+    poll_fn(|cx| {
+        lanes.retain_mut(|lane| lane.as_mut().poll(cx).is_pending());
+        if lanes.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
-/// Work in the background. A browser does none, so it is left to the first caller that needs it.
+/// Work in the background. The browser calls it between other tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Background;
 
 impl Background {
-    /// Leaves the work out.
-    pub fn start(_name: &str, _work: impl FnOnce() + 'static) -> Self {
+    /// Starts the work.
+    pub fn start(_name: &str, work: impl Future<Output = ()> + 'static) -> Self {
+        wasm_bindgen_futures::spawn_local(work);
         Self
     }
 
+    /// Does not wait, because a browser's thread must not block.
     pub fn wait(&mut self) {}
 }
 
-/// A point in time. All times are zero here.
+#[wasm_bindgen]
+extern "C" {
+    /// Milliseconds since the page or the worker began.
+    #[wasm_bindgen(js_namespace = performance)]
+    fn now() -> f64;
+}
+
+/// A point in time.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Moment;
+pub(crate) struct Moment(f64);
 
 impl Moment {
     pub fn now() -> Self {
-        Self
+        Self(now())
     }
 
     pub fn elapsed(self) -> Duration {
-        Duration::ZERO
+        Duration::from_secs_f64((now() - self.0).max(0.0) / 1e3)
     }
 }
+
+/// The adapter that is missing, and the way out.
+pub(crate) const NO_ADAPTER: &str = "WebGPU adapter in this browser (Chrome, Edge, Safari 26 and Firefox 141 have WebGPU, \
+                                     on https and localhost alone; use the CPU)";
 
 /// Waits for submissions through the browser's own callbacks.
 #[derive(Default)]

@@ -1,4 +1,5 @@
-//! Differences between a native host and a browser: threads, clocks, and waiting for a device.
+//! Differences between a native host and a browser: threads, clocks, waiting for a device, and
+//! compiling for it.
 //!
 //! Both files define the same functions. Other code of this crate does not ask for the target,
 //! except `lib.rs`, which leaves out the module `native` in a browser.
@@ -16,6 +17,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
+
+/// The parts of the pipeline of a shader that decide what the device compiles.
+pub(crate) struct PipelineParts {
+    pub text: String,
+    pub entry: &'static str,
+    /// The types of the buffers, by binding.
+    pub buffers: Vec<wgpu::BufferBindingType>,
+}
 
 /// A value that a callback sets and one task awaits.
 pub(crate) struct Signal<T>(Arc<Mutex<Set<T>>>);

@@ -7,7 +7,7 @@ use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Signal;
+use super::{PipelineParts, Signal};
 
 /// Number of threads that [`in_parallel`] uses.
 pub(crate) fn threads() -> usize {
@@ -41,14 +41,14 @@ pub(crate) fn try_each<T: Send, E: Send>(items: Vec<T>, f: impl Fn(T) -> Result<
     items.into_par_iter().try_for_each(f)
 }
 
-/// Calls `work` with every item on new threads. It does not use the shared thread pool, because a
-/// driver's compiler is slow and would block other tasks. This thread takes part, so the work is
-/// done even if no thread can be started.
-pub(crate) fn on_new_threads<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
+/// Calls `work` with every item on new threads, which it may block. It does not use the shared
+/// thread pool, because a driver's compiler is slow and would block other tasks. This thread takes
+/// part, so the work is done even if no thread can be started.
+pub(crate) async fn each<T: Sync>(items: &[T], work: impl AsyncFn(&T) + Send + Sync) {
     let next = AtomicUsize::new(0);
     let take = || {
         while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            work(item);
+            block_on(work(item));
         }
     };
     thread::scope(|scope| {
@@ -60,14 +60,30 @@ pub(crate) fn on_new_threads<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     });
 }
 
+/// A compiled pipeline: nothing here, because making a pipeline compiles it.
+pub(crate) struct Compiled;
+
+/// Does nothing.
+pub(crate) async fn compile(_device: &wgpu::Device, _parts: &PipelineParts) -> Compiled {
+    Compiled
+}
+
+/// What is known of an adapter.
+pub(crate) fn adapter_info(adapter: &wgpu::Adapter, _device: Option<&wgpu::Device>) -> wgpu::AdapterInfo {
+    adapter.get_info()
+}
+
+/// The adapter that is missing, and the way out.
+pub(crate) const NO_ADAPTER: &str = "graphics adapter (is a Vulkan, Metal or DX12 driver installed?)";
+
 /// Work in the background that a caller may wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Background(Option<thread::JoinHandle<()>>);
 
 impl Background {
     /// Starts the work. It is left out if no thread can be started.
-    pub fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Self {
-        Self(thread::Builder::new().name(name.to_string()).spawn(work).ok())
+    pub fn start(name: &str, work: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(thread::Builder::new().name(name.to_string()).spawn(|| block_on(work)).ok())
     }
 
     /// Waits for the end of the work.

@@ -57,7 +57,7 @@ struct Spans {
     pipelines: u32,
 }
 
-/// Counts the time of one device. In a browser all times stay zero.
+/// Counts the time of one device.
 #[derive(Debug, Default)]
 pub(crate) struct Clock(Mutex<Spans>);
 

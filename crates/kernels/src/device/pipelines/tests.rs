@@ -36,9 +36,12 @@ fn a_kernel_is_built_once_however_many_ask() {
 fn what_was_prepared_is_there_when_a_plan_needs_it_and_what_was_stopped_is_built_then() {
     let device = fresh();
     let preparing = device.prepare(few());
+    assert_eq!(preparing.progress().total, 4);
     block_on(device.pipelines(few().iter())).unwrap();
+    assert_eq!(preparing.progress(), Progress { done: 4, total: 4 });
     drop(preparing);
     assert_eq!(device.spent().pipelines, 4, "nothing twice");
+    assert_eq!(device.prepare(few()).progress(), Progress::default(), "nothing is missing");
     let other = fresh();
     drop(other.prepare(few()));
     assert_eq!(block_on(other.pipelines(few().iter())).unwrap().len(), 4);
