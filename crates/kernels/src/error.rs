@@ -38,7 +38,7 @@ pub enum Error {
     #[error("tensor {tensor}: no kernel reads weights of type {ty}")]
     Format { tensor: String, ty: &'static str },
     /// A profile was requested on a device that cannot time dispatches.
-    #[error("{adapter} has no timestamps between dispatches; a profile needs them")]
+    #[error("{adapter} has no timestamps; a profile needs them")]
     NoTimestamps { adapter: String },
     /// The file behind a weight could not be read.
     #[error(transparent)]

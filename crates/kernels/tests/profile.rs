@@ -33,8 +33,8 @@ fn profiled(executor: &Executor, positions: &[u32], mask: Mask) -> Result<kernel
     plan.profile(&mut states, &input)
 }
 
-/// A device with every feature, even with `WEFT_LIMITS` set, because a browser has no timestamps
-/// inside passes. All tests share it: drivers have hung when many devices were created and
+/// A device with every feature, even with `WEFT_LIMITS` set, because WebGPU's defaults have no
+/// timestamps. All tests share it: drivers have hung when many devices were created and
 /// destroyed at once.
 fn gpu() -> Executor {
     static SHARED: OnceLock<Device> = OnceLock::new();

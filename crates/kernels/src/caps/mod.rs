@@ -27,7 +27,7 @@ pub struct Caps {
     /// Cooperative matrices of 16 x 16 f16 with f32 sums are available, and so is f16 itself.
     /// Subgroups then have 32 threads.
     pub cooperative: bool,
-    /// Timestamps may be written between dispatches.
+    /// Dispatches can be timed: between two of them, or by a pass of its own for each.
     pub timestamps: bool,
     /// Largest storage binding, bytes.
     pub max_binding_bytes: u64,

@@ -267,14 +267,13 @@ impl Device {
         let summary = summary(&platform::adapter_info(adapter, Some(&device)));
         let (features, limits) = (device.features(), device.limits());
         let (lost, failed) = (Arc::default(), Arc::default());
-        let inside = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
         let subgroups = features.contains(wgpu::Features::SUBGROUP) && adapter.get_info().subgroup_min_size >= FEWEST;
         let cooperative = features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
         let caps = Caps {
             subgroups,
             subgroup_size: if subgroups { adapter.get_info().subgroup_min_size } else { 0 },
             cooperative,
-            timestamps: features.contains(inside),
+            timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
             max_binding_bytes: limits.max_storage_buffer_binding_size & !255,
             max_buffer_bytes: limits.max_buffer_size & !255,
             max_workgroup: limits.max_compute_invocations_per_workgroup,

@@ -42,6 +42,24 @@ pub struct GpuPlan {
 /// Extra bytes after each intermediate of a guarded plan: 256 threads that write a vector each.
 const GUARD_BYTES: u64 = 4096;
 
+/// Timestamps that are written while a step is encoded. By default there are none.
+pub(crate) trait Marks: Send {
+    /// Most dispatches of a pass.
+    fn most_per_pass(&self) -> usize {
+        usize::MAX
+    }
+
+    /// The timestamps of the next pass, whose last dispatch is `last`.
+    fn pass(&mut self, _last: usize) -> Option<wgpu::ComputePassTimestampWrites<'_>> {
+        None
+    }
+
+    /// Called at the start of each pass with `None`, and after each dispatch with its index.
+    fn mark(&mut self, _pass: &mut wgpu::ComputePass<'_>, _after: Option<usize>) {}
+}
+
+impl Marks for () {}
+
 struct Bound {
     generation: u64,
     /// The parameters of all dispatches.
@@ -144,21 +162,20 @@ impl GpuPlan {
         watch: Watch<'_>,
     ) -> Result<Read, Error> {
         let submits = if self.device.is_idle() { Submits::Early } else { Submits::Whole };
-        let encoder = self.encode(states, input, submits, watch, &mut |_, _| {}).await?;
+        let encoder = self.encode(states, input, submits, watch, &mut ()).await?;
         self.finish(encoder, input.counts()).await
     }
 
     /// Encodes every dispatch of this step and submits all passes except the last. At each cut it
     /// waits for the pass before the one just submitted, so that at most two passes are queued and
-    /// a cancel takes effect soon. `mark` is called at the start of each pass with `None`, and
-    /// after each dispatch with the index of the dispatch.
+    /// a cancel takes effect soon.
     pub(crate) async fn encode(
         &mut self,
         states: &States,
         input: &StepInput,
         submits: Submits,
         watch: Watch<'_>,
-        mark: &mut (dyn FnMut(&mut wgpu::ComputePass<'_>, Option<usize>) + Send),
+        marks: &mut dyn Marks,
     ) -> Result<wgpu::CommandEncoder, Error> {
         #[cfg(feature = "testing")]
         self.device.lose_if_asked();
@@ -171,16 +188,20 @@ impl GpuPlan {
         let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut queued = None;
         for (steps, end) in self.passes.submitted(submits) {
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            mark(&mut pass, None);
-            for at in steps.clone().filter(|&at| self.planned.dispatches[at].dispatch.when.holds(input)) {
-                let [x, y, z] = self.planned.dispatches[at].dispatch.grid.at(counts, self.planned.max_grid);
-                pass.set_pipeline(&self.pipelines[at].pipeline);
-                pass.set_bind_group(0, &groups[at][slot % groups[at].len()], &[]);
-                pass.dispatch_workgroups(x, y, z);
-                mark(&mut pass, Some(at));
+            let run: Vec<usize> = steps.clone().filter(|&at| self.runs(at, input)).collect();
+            for part in run.chunks(marks.most_per_pass()) {
+                let timestamp_writes = marks.pass(part[part.len() - 1]);
+                let mut pass =
+                    encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
+                marks.mark(&mut pass, None);
+                for &at in part {
+                    let [x, y, z] = self.planned.dispatches[at].dispatch.grid.at(counts, self.planned.max_grid);
+                    pass.set_pipeline(&self.pipelines[at].pipeline);
+                    pass.set_bind_group(0, &groups[at][slot % groups[at].len()], &[]);
+                    pass.dispatch_workgroups(x, y, z);
+                    marks.mark(&mut pass, Some(at));
+                }
             }
-            drop(pass);
             match end {
                 End::Last => break,
                 End::Early => drop(self.device.submit(encoder)),
@@ -198,8 +219,13 @@ impl GpuPlan {
 
     /// The last dispatch of every pass of a step that is submitted whole.
     pub(crate) fn pass_ends(&self, input: &StepInput) -> Vec<usize> {
-        let runs = |at: &usize| self.planned.dispatches[*at].dispatch.when.holds(input);
+        let runs = |&at: &usize| self.runs(at, input);
         self.passes.submitted(Submits::Whole).iter().filter_map(|(steps, _)| steps.clone().rev().find(runs)).collect()
+    }
+
+    /// Whether the step has this dispatch.
+    fn runs(&self, at: usize, input: &StepInput) -> bool {
+        self.planned.dispatches[at].dispatch.when.holds(input)
     }
 
     /// Encodes the copies for the read-back, submits, and starts the mapping.

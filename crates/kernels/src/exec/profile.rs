@@ -21,7 +21,8 @@ pub struct Timed {
     pub layer: Option<u32>,
     /// Whether the kernel multiplies through cooperative matrices.
     pub cooperative: bool,
-    /// From the end of the previous dispatch to the end of this one, less the cost of a timestamp.
+    /// From the end of the previous dispatch, or the start of this one's pass, to the end of this
+    /// one, less the cost of a timestamp.
     pub nanoseconds: f64,
     /// The bytes and arithmetic that this step's rows and positions require.
     pub work: Work,

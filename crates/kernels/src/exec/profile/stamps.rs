@@ -4,7 +4,7 @@ use super::{Profile, Timed, take_out, work};
 use crate::device::Device;
 use crate::error::Error;
 use crate::exec::cuts::Submits;
-use crate::exec::gpu::GpuPlan;
+use crate::exec::gpu::{GpuPlan, Marks};
 use crate::exec::readback::Pool;
 use crate::exec::states::States;
 use crate::exec::{Compiled, Pending, Plan, Watch};
@@ -12,11 +12,18 @@ use crate::graph::input::StepInput;
 use crate::platform::Moment;
 use std::time::Duration;
 
-/// The timestamps written so far. `after` has the number of the dispatch before each timestamp, or
-/// `None` at the start of a pass.
+/// The timestamps of a step.
 struct Stamps {
     device: wgpu::Device,
+    /// Whether every dispatch is timed; otherwise every pass.
+    each: bool,
+    /// The last dispatch of each pass of a step whose passes are timed.
+    ends: Vec<usize>,
+    /// Whether timestamps are written inside passes. Otherwise a pass writes its own timestamps, and
+    /// a timed dispatch has a pass of its own.
+    inside: bool,
     sets: Vec<wgpu::QuerySet>,
+    /// The dispatch before each timestamp, or `None` at the start of a pass.
     after: Vec<Option<usize>>,
 }
 
@@ -24,7 +31,8 @@ const PER_SET: usize = wgpu::QUERY_SET_MAX_QUERIES as usize;
 const SET_BYTES: u64 = PER_SET as u64 * 8;
 
 impl Stamps {
-    fn write(&mut self, pass: &mut wgpu::ComputePass<'_>, after: Option<usize>) {
+    /// The set and the number of the next timestamp. The second of a pair is in the set of the first.
+    fn next(&mut self, after: Option<usize>) -> (&wgpu::QuerySet, u32) {
         let (set, n) = (self.after.len() / PER_SET, self.after.len() % PER_SET);
         if set == self.sets.len() {
             let (ty, count) = (wgpu::QueryType::Timestamp, PER_SET as u32);
@@ -34,8 +42,8 @@ impl Stamps {
                 count,
             }));
         }
-        pass.write_timestamp(&self.sets[set], n as u32);
         self.after.push(after);
+        (&self.sets[set], n as u32)
     }
 
     /// The time of every timestamp in nanoseconds.
@@ -56,17 +64,45 @@ impl Stamps {
     }
 }
 
+impl Marks for Stamps {
+    fn most_per_pass(&self) -> usize {
+        if self.each && !self.inside { 1 } else { usize::MAX }
+    }
+
+    fn pass(&mut self, last: usize) -> Option<wgpu::ComputePassTimestampWrites<'_>> {
+        if self.inside {
+            return None;
+        }
+        let (_, begin) = self.next(None);
+        let (query_set, end) = self.next(Some(last));
+        Some(wgpu::ComputePassTimestampWrites {
+            query_set,
+            beginning_of_pass_write_index: Some(begin),
+            end_of_pass_write_index: Some(end),
+        })
+    }
+
+    fn mark(&mut self, pass: &mut wgpu::ComputePass<'_>, after: Option<usize>) {
+        if self.inside && (self.each || after.is_none_or(|n| self.ends.contains(&n))) {
+            let (set, n) = self.next(after);
+            pass.write_timestamp(set, n);
+        }
+    }
+}
+
 impl Plan {
     /// Runs a step several times, as [`Plan::run_async`] does, and returns the time of every
     /// dispatch. The states are written in every run.
     ///
     /// A timestamp between two dispatches delays the second. So the step also runs without
     /// these timestamps, and the difference is subtracted from all dispatches equally. Times
-    /// are medians. The first run is not counted, because drivers do extra work in it.
+    /// are medians. The first run is not counted, because drivers do extra work in it. A device
+    /// without timestamps inside passes, as in a browser, runs each timed dispatch in a pass of its
+    /// own. Browsers round timestamps, to 100 microseconds in Chrome.
     ///
     /// # Errors
-    /// [`Error::NoTimestamps`] on the CPU and on devices without timestamps inside passes, and
-    /// the errors of [`Plan::run_async`].
+    /// [`Error::NoTimestamps`] on the CPU and on devices without timestamps, and the errors of
+    /// [`Plan::run_async`].
     pub async fn profile_async(&mut self, states: &mut States, input: &StepInput) -> Result<Profile, Error> {
         let plan = match &mut self.0 {
             Compiled::Cpu(_) => return Err(Error::NoTimestamps { adapter: "CPU".to_string() }),
@@ -75,12 +111,13 @@ impl Plan {
         if !plan.device().caps().timestamps {
             return Err(Error::NoTimestamps { adapter: plan.device().adapter().name.clone() });
         }
-        stamped(plan, states, input, false).await?;
+        let inside = plan.device().0.features.contains(wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES);
+        stamped(plan, states, input, false, inside).await?;
         let began = Moment::now();
         let (mut wholes, mut all) = (vec![], vec![]);
         while all.is_empty() || (all.len() < RUNS && began.elapsed() < PATIENCE) {
-            wholes.push(stamped(plan, states, input, false).await?.iter().sum());
-            all.push(stamped(plan, states, input, true).await?);
+            wholes.push(stamped(plan, states, input, false, inside).await?.iter().sum());
+            all.push(stamped(plan, states, input, true, inside).await?);
         }
         let step_nanoseconds = median(wholes);
         let mut spans: Vec<f64> = (0..all[0].len()).map(|n| median(all.iter().map(|run| run[n]).collect())).collect();
@@ -105,19 +142,60 @@ fn median(mut times: Vec<f64>) -> f64 {
 }
 
 /// One run. Returns the times of its dispatches if `each`, else the times of its passes.
-async fn stamped(plan: &mut GpuPlan, states: &States, input: &StepInput, each: bool) -> Result<Vec<f64>, Error> {
+async fn stamped(
+    plan: &mut GpuPlan,
+    states: &States,
+    input: &StepInput,
+    each: bool,
+    inside: bool,
+) -> Result<Vec<f64>, Error> {
     let device = plan.device().clone();
-    let mut stamps = Stamps { device: device.0.device.clone(), sets: vec![], after: vec![] };
-    let ends = if each { vec![] } else { plan.pass_ends(input) };
-    let mut mark = |pass: &mut wgpu::ComputePass<'_>, after: Option<usize>| {
-        if each || after.is_none_or(|n| ends.contains(&n)) {
-            stamps.write(pass, after);
-        }
-    };
-    let encoder = plan.encode(states, input, Submits::Whole, Watch::default(), &mut mark).await?;
+    let (ends, own) = (plan.pass_ends(input), device.0.device.clone());
+    let mut stamps = Stamps { device: own, each, ends, inside, sets: vec![], after: vec![] };
+    let encoder = plan.encode(states, input, Submits::Whole, Watch::default(), &mut stamps).await?;
     Pending::gpu(plan.finish(encoder, input.counts()).await?).wait_async().await?;
     let times = stamps.read(&device).await?;
     // A timestamp without a dispatch starts a pass. The time before it belongs to no dispatch.
     let spans = stamps.after.iter().skip(1).zip(times.windows(2));
     Ok(spans.filter_map(|(after, span)| after.map(|_| (span[1] - span[0]).max(0.0))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::executor::Executor;
+    use crate::device::{Limits, Select};
+    use crate::exec::weights::Weights;
+    use crate::graph::tensor::{Counts, Lead, Shape};
+    use crate::ops::{Recorder, scale, silu};
+    use crate::plan::PlanOptions;
+    use crate::platform::block_on;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_dispatch_is_timed_once_inside_a_pass_and_by_a_pass_of_its_own() {
+        let device = Device::open(&Select::Best, Limits::Adapter).expect("an adapter, if only the software one");
+        let executor = Executor::from(&device);
+        let mut rec = Recorder::new(Counts { step: 8, out: 8 }, &[]);
+        let x = rec.host_input(0, Shape::new(Lead::Step, 8, 64));
+        let y = scale(&mut rec, x, 3.0);
+        let y = silu(&mut rec, y);
+        rec.output(y);
+        let weights = Arc::new(Weights::new(&executor));
+        let Compiled::Gpu(mut plan) = executor.plan(rec, &weights, &PlanOptions::plain()).expect("a plan").0 else {
+            unreachable!("planned for a GPU")
+        };
+        let states = States::new(&executor, &[], 1, 8).expect("no states");
+        let input = StepInput {
+            positions: (0..8).collect(),
+            sequences: vec![0; 8],
+            host: vec![vec![0.5; 8 * 64]],
+            ..StepInput::default()
+        };
+        for (each, inside, spans) in [(true, true, 2), (true, false, 2), (false, true, 1), (false, false, 1)] {
+            let times = block_on(stamped(&mut plan, &states, &input, each, inside)).expect("timestamps");
+            assert_eq!(times.len(), spans, "each: {each}, inside: {inside}");
+            assert!(times.iter().sum::<f64>() > 0.0, "each: {each}, inside: {inside}: {times:?}");
+        }
+    }
 }

@@ -59,8 +59,7 @@ impl Chain {
             host,
             ..StepInput::default()
         };
-        let encoder =
-            block_on(self.plan.encode(&self.states, &input, Submits::Whole, Watch::default(), &mut |_, _| {}))?;
+        let encoder = block_on(self.plan.encode(&self.states, &input, Submits::Whole, Watch::default(), &mut ()))?;
         seconds(&self.device, encoder.finish())
     }
 }

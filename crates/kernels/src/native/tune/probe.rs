@@ -248,8 +248,7 @@ impl Planned {
 
     /// Seconds of one run.
     pub fn seconds(&mut self) -> Result<f64, Error> {
-        let encoder =
-            block_on(self.plan.encode(&self.states, &self.input, Submits::Whole, Watch::default(), &mut |_, _| {}))?;
+        let encoder = block_on(self.plan.encode(&self.states, &self.input, Submits::Whole, Watch::default(), &mut ()))?;
         measure::seconds(self.plan.device(), encoder.finish())
     }
 }
