@@ -94,7 +94,7 @@ pub use files::{write_captures, write_parameters};
 #[cfg(not(target_arch = "wasm32"))]
 pub use folder::{Begin, Folder};
 pub use gradients::{CapturedRows, Gradients, Loss, Traced};
-pub use log::{Record, read as read_log};
+pub use log::Record;
 pub use memory::Memory;
 pub use merge::{Merged, write_merged, write_model};
 pub use method::{Full, Lora, Method};

@@ -9,7 +9,7 @@ use crate::options::{self, Limits};
 use crate::reader::{JsSource, Running};
 use crate::session::Session;
 use gguf::Remote;
-use kernels::Executor;
+use kernels::{Executor, Preparing};
 use model::tokenizer::Special;
 use std::cell::RefCell;
 use train::BaseDigest;
@@ -26,6 +26,8 @@ pub struct Model {
     pub(crate) limits: Limits,
     /// The call that reads the file.
     pub(crate) running: Running,
+    /// The kernels of the first session, which are compiled meanwhile.
+    pub(crate) _compiling: Preparing,
     /// The digest of every byte, once training needs it.
     pub(crate) digest: RefCell<Option<BaseDigest>>,
 }

@@ -64,21 +64,20 @@ impl Opened {
         let Self { name, file, checked, remote, executor, limits, running } = self;
         running.begin(cancel);
         let tell = |phase: &'static str, progress: Progress| tell(&report, phase, progress);
-        let compiling = compiling(&checked, &limits)?;
+        let compiling = prepare(&checked, &limits)?;
         let ranges = file.digest_ranges();
         let source = Kept { remote: &remote, ranges: &ranges, next: Cell::new(0) };
         let loaded = file.receive(checked, &source, &|progress| tell("load", progress)).await;
-        drop(compiling);
         let model = loaded.map_err(|error| running.told(error))?;
         // The ranges that the digest reads were kept while they came.
         remote.with(|| model.digest()).await.map_err(|error| running.told(error))?;
         remote.clear();
-        Ok(Model { name, model, remote, executor, limits, running, digest: RefCell::default() })
+        Ok(Model { name, model, remote, executor, limits, running, digest: RefCell::default(), _compiling: compiling })
     }
 }
 
 /// Begins to compile the kernels of a session with the default options.
-fn compiling(checked: &Checked, limits: &Limits) -> Result<Preparing, Failure> {
+fn prepare(checked: &Checked, limits: &Limits) -> Result<Preparing, Failure> {
     Ok(checked.prepare(&SessionOptions::default().memory_bytes(limits.memory_bytes))?)
 }
 

@@ -6,7 +6,7 @@ mod memory;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use crate::{Result, Source};
+use crate::{MaybeSend, MaybeSync, Result, Source};
 pub use file::FileDirectory;
 pub use memory::MemoryDirectory;
 
@@ -14,7 +14,7 @@ pub use memory::MemoryDirectory;
 ///
 /// A path has its parts divided by `/`, such as `blobs/sha256-00`. The empty path is the folder
 /// itself. No path leads out of the folder.
-pub trait Directory: Send + Sync {
+pub trait Directory: MaybeSend + MaybeSync {
     /// What a path names. Fails with [`io::ErrorKind::NotFound`] if that is neither a file nor a
     /// folder.
     fn item(&self, path: &str) -> io::Result<Item>;

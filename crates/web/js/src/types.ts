@@ -198,7 +198,7 @@ export interface TrainOptions {
   readonly method?: {
     /** Default 16. */
     readonly rank?: number;
-    /** Default: twice the rank. */
+    /** Default 32. */
     readonly alpha?: number;
     /** `all`, `attn`, `mlp`, names such as `q`, or patterns such as `blk.3.*`. Default `all`. */
     readonly targets?: string | readonly string[];

@@ -105,7 +105,7 @@ impl Options {
             }
         };
         let lora = Lora::new(rank).targets(targets).rslora(*rslora).dropout(dropout).seed(self.seed());
-        Ok(lora.alpha(alpha.unwrap_or(2.0 * rank as f32)))
+        Ok(lora.alpha(alpha.unwrap_or(defaults::ALPHA)))
     }
 
     /// What was chosen of the course of the run.

@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use serde_json::{Value, json};
-use train::{Position, Record, read_log};
+use train::{Position, Record};
 
 /// A record as `StepResult`.
 pub fn to_json(record: &Record) -> Value {
@@ -30,5 +30,5 @@ pub fn kept(position: Position, records: &[Record]) -> String {
 pub fn read(kept: &str) -> Result<(Position, Vec<Record>), Failure> {
     let (position, lines) = kept.split_once('\n').unwrap_or((kept, ""));
     let broken = |error: std::io::Error| Failure::new("checkpoint", error.to_string());
-    Ok((position.parse()?, read_log(lines.as_bytes()).map_err(broken)?.0))
+    Ok((position.parse()?, Record::read_all(lines.as_bytes()).map_err(broken)?))
 }
