@@ -2,40 +2,26 @@
 // stdin: {"browser": path of a Chromium, "out": folder, "jobs": [{"device", "file", "ids"}]}
 // stdout: a line for each job: {"job", "executor", "seconds", "error"?}; its logits are in out/JOB.f32
 import { createReadStream, createWriteStream } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import { extname, join } from 'node:path';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
-import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
+import { WEBGPU, servePackage } from './package-server.mjs';
 
-const PACKAGE = fileURLToPath(new URL('../js/dist/', import.meta.url));
-const TYPES = { '.js': 'text/javascript', '.wasm': 'application/wasm', '.html': 'text/html' };
-
-// Serves the package and the models of the jobs, and takes logits.
-async function serve({ out, jobs }) {
-  const answer = async (request, response) => {
-    const [, kind, rest] = /^\/(package|model|logits)\/(.+)$/.exec(request.url) ?? [];
-    if (kind === 'logits') {
-      await pipeline(request, createWriteStream(join(out, `${rest}.f32`)));
-      response.end();
-    } else if (kind === 'model') {
-      const { size } = await stat(jobs[rest].file);
-      response.writeHead(200, { 'Content-Length': size });
-      await pipeline(createReadStream(jobs[rest].file), response);
-    } else if (kind === 'package' && !rest.includes('..')) {
-      response.writeHead(200, { 'Content-Type': TYPES[extname(rest)] ?? 'application/octet-stream' });
-      response.end(await readFile(join(PACKAGE, rest)));
-    } else {
-      response.writeHead(200, { 'Content-Type': 'text/html' });
-      response.end('<!doctype html><title>goldens</title>');
-    }
-  };
-  const server = createServer((request, response) => answer(request, response).catch(() => response.destroy()));
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return server;
-}
+// Serves the models of the jobs, and takes logits.
+const jobFiles = ({ out, jobs }) => async (request, response) => {
+  const [, kind, job] = /^\/(model|logits)\/(\d+)$/.exec(request.url) ?? [];
+  if (kind === 'logits') {
+    await pipeline(request, createWriteStream(join(out, `${job}.f32`)));
+    response.end();
+  } else if (kind === 'model') {
+    const { size } = await stat(jobs[job].file);
+    response.writeHead(200, { 'Content-Length': size });
+    await pipeline(createReadStream(jobs[job].file), response);
+  }
+  return kind;
+};
 
 // Runs in the page.
 async function compute({ job, device, ids }) {
@@ -53,12 +39,11 @@ async function compute({ job, device, ids }) {
 }
 
 async function run(request) {
-  const server = await serve(request);
-  const args = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
-  const browser = await chromium.launch({ executablePath: request.browser, args });
+  const server = await servePackage(jobFiles(request));
+  const browser = await chromium.launch({ executablePath: request.browser, args: WEBGPU });
   try {
     const page = await browser.newPage();
-    await page.goto(`http://localhost:${server.address().port}/`);
+    await page.goto(server.url);
     for (const [job, { device, ids }] of request.jobs.entries()) {
       const said = await page.evaluate(compute, { job, device, ids }).catch((error) => ({
         executor: device,
