@@ -105,6 +105,11 @@ export class Download {
     this.#wanted = 0;
   }
 
+  /** Frees the hash. The download is not used any more. */
+  free(): void {
+    this.#options.digest.free();
+  }
+
   async #pump(): Promise<void> {
     const { store, digest } = this.#options;
     let saved = this.position;

@@ -108,6 +108,7 @@ export class ModelObject extends Served implements Serves<ModelMethods> {
   async release(): Promise<void> {
     await this.#restoring?.catch(() => {});
     this.#loaded.model.free();
+    await this.#source.close();
   }
 
   /** The adapters that handles name. */
