@@ -1,5 +1,6 @@
 /** The client: answers, cancelling, closing, crashes, lost devices. */
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { after, before, beforeEach, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { Model, Session } from '../js/dist/index.js';
@@ -240,4 +241,15 @@ test('tokens, texts, prompts, logits and snapshots pass both ways', async () => 
     ids: [104, 105], text: 'hi', prompt: '<user>x', logits: [1, 2], short: 1, long: 3, snapshot: 3,
     devices: [{ name: 'fake', kind: 'cpu', fallback: false, maxBufferBytes: 1 }], needs: { weights: 100, kv: 5, intermediates: 1, total: 106 },
   });
+});
+
+test('the page of the README answers', async () => {
+  const readme = await readFile(new URL('../../js/README.md', import.meta.url), 'utf8');
+  const html = /```html\n([^]*?)```/.exec(readme)?.[1] ?? '';
+  const { server } = all;
+  await page.route('**/readme', (route) => route.fulfill({ contentType: 'text/html', body: html.replaceAll('./weft/', '/package/') }));
+  await page.goto(`${server.url}readme`);
+  await page.waitForFunction(() => document.querySelector('form')?.onsubmit);
+  await page.getByRole('button', { name: 'Ask' }).click();
+  await page.getByText('Where does Mira live?').waitFor();
 });

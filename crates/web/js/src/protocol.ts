@@ -110,7 +110,9 @@ export type ToWorker =
   | { readonly type: 'free'; readonly target: Handle };
 
 export type FromWorker =
-  /** The worker runs. It holds the Web Lock of this name until it ends, if the browser has locks. */
+  /**
+   * The worker runs. It holds the Web Lock of this name until it ends, if the browser has locks.
+   */
   | { readonly type: 'ready'; readonly lock: string | undefined }
   | { readonly type: 'result'; readonly id: number; readonly value: unknown }
   | { readonly type: 'error'; readonly id: number; readonly error: PlainError }

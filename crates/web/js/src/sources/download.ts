@@ -36,7 +36,9 @@ export interface DownloadOptions {
   readonly activity: Activity;
 }
 
-/** A read that begins further than this behind the bytes that are here gets a request of its own. */
+/**
+ * A read that begins further than this behind the bytes that are here gets a request of its own.
+ */
 const NEAR_BYTES = 16 << 20;
 
 const SAVE_MS = 1000;
