@@ -233,7 +233,7 @@ test('tokens, texts, prompts, logits and snapshots pass both ways', async () => 
     await chat.load(snapshot);
     return {
       ids: [...ids], text: await model.detokenize(ids), prompt: await model.render([{ role: 'user', content: 'x' }]),
-      logits: [...(await chat.logits([1, 2]))], short, long: (await chat.tokens()).length, snapshot: snapshot.length,
+      logits: [...(await chat.logits([1, 2])).logits], short, long: (await chat.tokens()).length, snapshot: snapshot.length,
       devices: await weft.devices(), needs: await model.needs({ context: 5 }),
     };
   });

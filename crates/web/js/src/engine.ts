@@ -104,7 +104,7 @@ export interface Session extends Freed {
     cancel: Cancel,
   ): Promise<t.Finish>;
   /** Logits [tokens, vocabulary] of these ids, which replace the tokens of the session. */
-  logits(ids: Uint32Array, cancel: Cancel): Promise<{ logits: Float32Array }>;
+  logits(ids: Uint32Array, cancel: Cancel): Promise<t.Logits>;
   setAdapters(adapters: Adapters): void;
   rollback(tokens: number): void;
   save(): Promise<Uint8Array>;

@@ -75,7 +75,7 @@ export interface ModelMethods extends Closes {
 export interface SessionMethods extends Closes {
   send(messages: readonly t.Message[], options: Plain<t.AnswerOptions>): t.Finish;
   complete(text: string, options: Plain<t.CompleteOptions>): t.Finish;
-  logits(ids: Uint32Array): Float32Array;
+  logits(ids: Uint32Array): t.Logits;
   tokens(): Uint32Array;
   setAdapters(adapters: readonly SentAdapter[]): void;
   rollback(tokens: number): void;

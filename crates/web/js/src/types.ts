@@ -194,6 +194,12 @@ export interface Finish {
   readonly seconds: number;
 }
 
+/** Raw values of the model. */
+export interface Logits {
+  /** [ids, vocabulary] */
+  readonly logits: Float32Array;
+}
+
 export interface AdapterInfo {
   /** Number of matrices that the adapter changes. */
   readonly matrices: number;
