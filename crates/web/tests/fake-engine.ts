@@ -177,7 +177,9 @@ class Session extends Counted implements e.Session {
     return this.complete(String(messages.at(-1)?.content), {}, onToken, report, cancel);
   }
 
-  /** `slow`: 500 tokens. `lose`, `trap`, `trap later`, `die`: what they say. Else the words, back. */
+  /**
+   * `slow`: 500 tokens. `lose`, `trap`, `trap later`, `die`: what they say. Else the words, back.
+   */
   async complete(text: string, _options: object, onToken: (token: t.Token) => void, report: e.Report, cancel: e.Cancel): Promise<t.Finish> {
     if (this.#on !== device) throw fail('device-lost', 'the session is on a lost device');
     report({ phase: 'prompt', done: 1, total: 1 });

@@ -1,7 +1,7 @@
 /**
  * The interface of the engine: what the WebAssembly module exports. It runs in the worker. All
- * options and results are plain JSON objects of the types in `types.ts` unless a type says otherwise.
- * Errors are thrown as `EngineError`.
+ * options and results are plain JSON objects of the types in `types.ts` unless a type says
+ * otherwise. Errors are thrown as `EngineError`.
  */
 import type * as t from './types.js';
 
@@ -12,7 +12,9 @@ export interface EngineError {
   readonly [field: string]: unknown;
 }
 
-/** Random access to the bytes of one file. The engine reads ascending ranges when it loads weights. */
+/**
+ * Random access to the bytes of one file. The engine reads ascending ranges when it loads weights.
+ */
 export interface Reader {
   readonly name: string;
   readonly length: number;
@@ -83,7 +85,9 @@ export interface Adapters extends Freed {
 export interface Session extends Freed {
   readonly context: number;
   tokens(): Uint32Array;
-  /** Answers a conversation. What its start shares with the tokens so far is not evaluated again. */
+  /**
+   * Answers a conversation. What its start shares with the tokens so far is not evaluated again.
+   */
   send(
     messages: readonly t.Message[],
     options: Plain<t.AnswerOptions>,
@@ -100,7 +104,7 @@ export interface Session extends Freed {
     cancel: Cancel,
   ): Promise<t.Finish>;
   /** Logits [tokens, vocabulary] of these ids, which replace the tokens of the session. */
-  logits(ids: Uint32Array, cancel: Cancel): Promise<{ logits: Float32Array }>;
+  logits(ids: Uint32Array, cancel: Cancel): Promise<t.Logits>;
   setAdapters(adapters: Adapters): void;
   rollback(tokens: number): void;
   save(): Promise<Uint8Array>;

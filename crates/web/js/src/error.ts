@@ -22,7 +22,9 @@ export type ErrorCode =
   | 'too-large'
   /** The weights, the cache or the intermediates need more memory than there is. */
   | 'no-memory'
-  /** The browser gives the page less space than the file needs; `needed` and `available` have both. */
+  /**
+   * The browser gives the page less space than the file needs; `needed` and `available` have both.
+   */
   | 'quota'
   /** Another tab, or another call, works with the file. */
   | 'busy'
@@ -46,7 +48,9 @@ export type ErrorCode =
   | 'adapter'
   | 'snapshot'
   | 'checkpoint'
-  /** The training data or the options of training; `line` has the line of the data, if there is one. */
+  /**
+   * The training data or the options of training; `line` has the line of the data, if there is one.
+   */
   | 'train'
   /** A number of the model is not finite. */
   | 'not-finite'
@@ -94,7 +98,9 @@ function nameOf(error: unknown): string {
   return String((error as { name?: unknown } | undefined)?.name ?? '');
 }
 
-/** Whether nothing in the worker can go on: WebAssembly trapped, and its memory may be inconsistent. */
+/**
+ * Whether nothing in the worker can go on: WebAssembly trapped, and its memory may be inconsistent.
+ */
 export function isTrap(error: unknown): boolean {
   return error instanceof WebAssembly.RuntimeError || /call stack/i.test(nameOf(error) === 'RangeError' ? String(error) : '');
 }

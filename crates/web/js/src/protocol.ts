@@ -75,7 +75,7 @@ export interface ModelMethods extends Closes {
 export interface SessionMethods extends Closes {
   send(messages: readonly t.Message[], options: Plain<t.AnswerOptions>): t.Finish;
   complete(text: string, options: Plain<t.CompleteOptions>): t.Finish;
-  logits(ids: Uint32Array): Float32Array;
+  logits(ids: Uint32Array): t.Logits;
   tokens(): Uint32Array;
   setAdapters(adapters: readonly SentAdapter[]): void;
   rollback(tokens: number): void;
@@ -111,7 +111,9 @@ export type ToWorker =
   | { readonly type: 'free'; readonly target: Handle };
 
 export type FromWorker =
-  /** The worker runs. It holds the Web Lock of this name until it ends, if the browser has locks. */
+  /**
+   * The worker runs. It holds the Web Lock of this name until it ends, if the browser has locks.
+   */
   | { readonly type: 'ready'; readonly lock: string | undefined }
   | { readonly type: 'result'; readonly id: number; readonly value: unknown }
   | { readonly type: 'error'; readonly id: number; readonly error: PlainError }

@@ -12,7 +12,10 @@ export type Source =
   | readonly (string | URL)[]
   | readonly (File | Blob | FileSystemFileHandle)[];
 
-/** The executor: a GPU through WebGPU, or the CPU. `auto` takes a GPU that is not emulated, else the CPU. */
+/**
+ * The executor: a GPU through WebGPU, or the CPU. `auto` takes a GPU that is not emulated, else the
+ * CPU.
+ */
 export type DeviceChoice = 'auto' | 'gpu' | 'cpu';
 
 /** How far some work is. `total` is 0 while it is not known. */
@@ -36,11 +39,13 @@ export interface Work {
 export interface LoadOptions extends Work {
   /** Default `auto`. */
   readonly device?: DeviceChoice;
-  /** `opfs` keeps a downloaded file in the browser's private file system. Default: `opfs` for URLs. */
+  /**
+   * `opfs` keeps a downloaded file in the browser's private file system. Default: `opfs` for URLs.
+   */
   readonly cache?: 'opfs' | 'none';
   /**
-   * SHA-256 of the file, 64 hexadecimal digits; a list for a split model. A file with another digest
-   * is refused and not kept.
+   * SHA-256 of the file, 64 hexadecimal digits; a list for a split model. A file with another
+   * digest is refused and not kept.
    */
   readonly sha256?: string | readonly string[];
   readonly limits?: Limits;
@@ -62,7 +67,9 @@ export interface ModelInfo {
   readonly adapter: string;
   /** Whether the GPU is emulated on the CPU. */
   readonly fallback: boolean;
-  /** SHA-256 over what the model computes with, hexadecimal. Snapshots and checkpoints compare it. */
+  /**
+   * SHA-256 over what the model computes with, hexadecimal. Snapshots and checkpoints compare it.
+   */
   readonly digest: string;
   readonly contextLength: number;
   readonly layers: number;
@@ -84,11 +91,17 @@ export interface SessionOptions {
   /** Type of the KV cache. Default `f16`. */
   readonly kv?: KvType;
   readonly adapters?: readonly AppliedAdapter[];
-  /** Whether a GPU rounds activations where that is faster (`fast`), or computes in `f32`. The CPU never rounds. */
+  /**
+   * Whether a GPU rounds activations where that is faster (`fast`), or computes in `f32`. The CPU
+   * never rounds.
+   */
   readonly precision?: 'fast' | 'f32';
   /** Largest number of tokens of a step of the prompt. 0 leaves it to the executor. */
   readonly chunk?: number;
-  /** Tokens at the start that stay when a full context is shifted. Without it a full context ends the answer. */
+  /**
+   * Tokens at the start that stay when a full context is shifted. Without it a full context ends
+   * the answer.
+   */
   readonly shift?: number;
 }
 
@@ -133,7 +146,10 @@ export interface CompleteOptions extends Work {
 
 /** How a conversation becomes a prompt. */
 export interface RenderOptions {
-  /** Tools as OpenAI's interface has them: `{ type: 'function', function: { name, description, parameters } }`. */
+  /**
+   * Tools as OpenAI's interface has them: `{ type: 'function', function: { name, description,
+   * parameters } }`.
+   */
   readonly tools?: readonly unknown[];
   readonly thinking?: boolean;
 }
@@ -179,6 +195,12 @@ export interface Finish {
   readonly seconds: number;
 }
 
+/** Raw values of the model. */
+export interface Logits {
+  /** [ids, vocabulary] */
+  readonly logits: Float32Array;
+}
+
 export interface AdapterInfo {
   /** Number of matrices that the adapter changes. */
   readonly matrices: number;
@@ -191,7 +213,10 @@ export interface AdapterInfo {
 export type Text = string | Uint8Array | Blob;
 
 export interface TrainOptions {
-  /** JSON Lines with the keys of `weft train` (`prompt`/`completion`, `messages`, `text`, `ids`, ..). */
+  /**
+   * JSON Lines with the keys of `weft train` (`prompt`/`completion`, `messages`, `text`, `ids`,
+   * ..).
+   */
   readonly data: Text;
   /** Lines whose loss is measured and not learnt. Default: a share of 100 and more examples. */
   readonly validation?: Text;

@@ -25,7 +25,7 @@ export interface CacheContext {
 /** The file while it is open: complete and shared, or written by this worker alone. */
 type Open =
   | { readonly kind: 'whole'; readonly blob: BlobPart; readonly release: Release }
-  | { readonly kind: 'partial'; readonly download: Download; readonly store: CacheStore; readonly digest: Digest; readonly release: Release };
+  | { readonly kind: 'partial'; readonly download: Download; readonly store: CacheStore; readonly release: Release };
 
 /** Milliseconds between two looks at the download of another tab. */
 const LOOK_MS = 500;
@@ -111,6 +111,10 @@ export class CachedPart implements Part {
     this.#opening = undefined;
     this.#open = undefined;
     if (open !== undefined) await close(open);
+  }
+
+  close(): Promise<void> {
+    return this.suspend();
   }
 
   async discard(): Promise<void> {
@@ -211,10 +215,11 @@ export class CachedPart implements Part {
     } catch (error) {
       stream.stop();
       store.close();
+      digest.free();
       throw error;
     }
     const download = new Download({ name: this.name, stream, lane, store, digest, expected: this.#expected, limit, activity });
-    return { kind: 'partial', download, store, digest, release };
+    return { kind: 'partial', download, store, release };
   }
 
   /** The stream of the rest of a download, or of the whole file if the rest does not fit. */
@@ -255,7 +260,7 @@ async function close(open: Open): Promise<void> {
     if (open.kind === 'partial') {
       await open.download.pause();
       open.store.close();
-      open.digest.free();
+      open.download.free();
     }
   } finally {
     open.release();

@@ -41,7 +41,9 @@ export class Connection {
     return this.#lost !== undefined;
   }
 
-  /** Calls a method of an object in the worker. An abort is told to the worker, which then answers. */
+  /**
+   * Calls a method of an object in the worker. An abort is told to the worker, which then answers.
+   */
   async call<M extends Methods<M>, K extends keyof M & string>(target: Handle, method: K, args: Args<M, K>, hooks: Hooks = {}): Promise<Result<M, K>> {
     if (this.#lost) throw this.#lost;
     const { signal } = hooks;

@@ -1,6 +1,6 @@
 /** A conversation. */
 import type { Made, SessionMethods } from '../protocol.js';
-import type { AnswerOptions, AppliedAdapter, CompleteOptions, Finish, Message, Token, Work } from '../types.js';
+import type { AnswerOptions, AppliedAdapter, CompleteOptions, Finish, Logits, Message, Token, Work } from '../types.js';
 import { sentAdapters } from './adapter.js';
 import { tokensOf } from './answer.js';
 import type { Connection } from './connection.js';
@@ -46,7 +46,7 @@ export class Session extends Remote<SessionMethods> {
   }
 
   /** Logits [ids, vocabulary] of these ids, which replace the tokens of the session. */
-  logits(ids: ArrayLike<number>, work?: Work): Promise<Float32Array> {
+  logits(ids: ArrayLike<number>, work?: Work): Promise<Logits> {
     return this.call('logits', [Uint32Array.from(ids)], work);
   }
 

@@ -28,6 +28,7 @@ export class BlobPart implements Part {
   async download(): Promise<void> {}
   async finish(): Promise<void> {}
   async suspend(): Promise<void> {}
+  async close(): Promise<void> {}
   async discard(): Promise<void> {}
 }
 

@@ -36,7 +36,9 @@ export interface DownloadOptions {
   readonly activity: Activity;
 }
 
-/** A read that begins further than this behind the bytes that are here gets a request of its own. */
+/**
+ * A read that begins further than this behind the bytes that are here gets a request of its own.
+ */
 const NEAR_BYTES = 16 << 20;
 
 const SAVE_MS = 1000;
@@ -103,6 +105,11 @@ export class Download {
     this.#stream = new ByteStream(this.#file, this.#options.lane, this.position);
     this.#error = undefined;
     this.#wanted = 0;
+  }
+
+  /** Frees the hash. The download is not used any more. */
+  free(): void {
+    this.#options.digest.free();
   }
 
   async #pump(): Promise<void> {

@@ -78,6 +78,11 @@ export class ModelSource {
     }
   }
 
+  /** Frees everything: no file is read any more. */
+  async close(): Promise<void> {
+    await Promise.all(this.#parts.splice(0).map((part) => part.close()));
+  }
+
   /** Loads with all bytes: they are downloaded ahead of the engine's reads, and checked. */
   async whole<T>(load: () => Promise<T>): Promise<T> {
     const signal = this.#signal;

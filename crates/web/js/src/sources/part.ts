@@ -14,6 +14,8 @@ export interface Part extends Reader {
   finish(): Promise<void>;
   /** Gives connections, handles and locks back. A later read takes them again. */
   suspend(): Promise<void>;
+  /** As `suspend`, and frees what the engine has: nothing is read any more. */
+  close(): Promise<void>;
   /** As `suspend`, and deletes what was kept: the file is not wanted. */
   discard(): Promise<void>;
 }

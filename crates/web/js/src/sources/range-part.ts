@@ -106,6 +106,12 @@ export class RangePart implements Part {
     this.#window = undefined;
   }
 
+  async close(): Promise<void> {
+    await this.suspend();
+    this.#check?.digest.free();
+    this.#check = undefined;
+  }
+
   discard(): Promise<void> {
     return this.suspend();
   }

@@ -79,6 +79,11 @@ export class SpoolPart implements Part {
     return this.#download.pause();
   }
 
+  async close(): Promise<void> {
+    await this.suspend();
+    this.#download.free();
+  }
+
   discard(): Promise<void> {
     return this.suspend();
   }

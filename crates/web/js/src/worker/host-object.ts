@@ -25,10 +25,15 @@ interface Looked {
 async function look<T>(call: Call, request: OpenRequest, work: (looked: Looked) => T | Promise<T>): Promise<T> {
   const module = await engine();
   const source = new ModelSource(module, request);
-  return source.during(call, async () => {
-    await source.open(call);
-    return work({ engine: module, request, source, opened: await openModel(call, module, request, source) });
-  });
+  try {
+    return await source.during(call, async () => {
+      await source.open(call);
+      return work({ engine: module, request, source, opened: await openModel(call, module, request, source) });
+    });
+  } catch (error) {
+    await source.close();
+    throw error;
+  }
 }
 
 function infoOf({ opened, source }: Looked): t.ModelInfo {
@@ -100,16 +105,23 @@ export class InspectionObject extends Served implements Serves<InspectionMethods
     return this.#open().opened.needs(options);
   }
 
-  load(call: Call): Promise<Made<t.ModelInfo>> {
+  async load(call: Call): Promise<Made<t.ModelInfo>> {
     const looked = this.#open();
     // The engine uses the header up, also when the load fails.
     this.#looked = undefined;
-    return looked.source.during(call, () => loadLooked(this.#world, call, looked));
+    try {
+      return await looked.source.during(call, () => loadLooked(this.#world, call, looked));
+    } catch (error) {
+      await looked.source.close();
+      throw error;
+    }
   }
 
   async release(): Promise<void> {
-    this.#looked?.opened.free();
+    const looked = this.#looked;
     this.#looked = undefined;
+    looked?.opened.free();
+    await looked?.source.close();
   }
 
   #open(): Looked {

@@ -40,7 +40,9 @@ export class ModelObject extends Served implements Serves<ModelMethods> {
     return { ...info, notes: [...info.notes, ...this.#source.notes] };
   }
 
-  /** Does work with the model on a device that is there, and tells if the device is lost meanwhile. */
+  /**
+   * Does work with the model on a device that is there, and tells if the device is lost meanwhile.
+   */
   async during<T>(work: (loaded: Loaded) => Promise<T> | T): Promise<T> {
     const loaded = await this.live();
     try {
@@ -109,6 +111,7 @@ export class ModelObject extends Served implements Serves<ModelMethods> {
   async release(): Promise<void> {
     await this.#restoring?.catch(() => {});
     this.#loaded.model.free();
+    await this.#source.close();
   }
 
   /** The adapters that handles name. */

@@ -34,9 +34,9 @@ export class SessionObject extends Served implements Serves<SessionMethods> {
     return this.#cancellable(call, (cancel) => this.#session.complete(text, options, call.token, call.report, cancel));
   }
 
-  async logits(call: Call, ids: Uint32Array): Promise<Float32Array> {
+  async logits(call: Call, ids: Uint32Array): Promise<t.Logits> {
     call.check();
-    return (await this.#cancellable(call, (cancel) => this.#session.logits(ids, cancel))).logits;
+    return this.#cancellable(call, (cancel) => this.#session.logits(ids, cancel));
   }
 
   tokens(): Uint32Array {
