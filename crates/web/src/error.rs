@@ -119,6 +119,7 @@ impl From<train::Error> for Failure {
             train::Error::Kernels(error) => error.into(),
             train::Error::Model(error) => error.into(),
             train::Error::Checkpoint { .. } => Self::new("checkpoint", message),
+            train::Error::Data { line, .. } => Self::new("train", message).with("line", line),
             _ => Self::new("train", message),
         }
     }

@@ -240,13 +240,16 @@ class Trainer extends Counted implements e.Trainer {
   }
   facts(): t.TrainFacts {
     const examples = this.#lines.length;
-    return { examples, documents: examples, tokens: 1, learntTokens: 1, stepsPerEpoch: 1, parameters: 1, options: {} };
+    return { examples, validation: 0, documents: examples, tokens: 1, learntTokens: 1, stepsPerEpoch: 1, steps: 3, parameters: 1, unused: [], options: {} };
   }
   memory(): t.TrainMemory {
     return { weights: 1, parameters: 1, optimizer: 1, intermediates: 1, total: 4 };
   }
   examples(count: number): t.Piece[][] {
     return this.#lines.slice(0, count).map((text) => [{ text, learnt: true }]);
+  }
+  log(): t.StepRecord[] {
+    return [];
   }
   async step(report: e.Report, cancel: e.Cancel): Promise<t.StepResult> {
     for (let done = 1; done <= 20; done += 1) {
@@ -255,10 +258,11 @@ class Trainer extends Counted implements e.Trainer {
       report({ phase: 'step', done, total: 20 });
     }
     this.#number += 1;
-    return { number: this.#number, loss: 1 / this.#number, norm: 1, rate: 1, targets: 1, seconds: 0, skipped: false };
+    const record = { number: this.#number, loss: 1 / this.#number, norm: 1, rate: 1, tokens: 1, validation: null, skipped: false };
+    return { ...record, targets: 1, seconds: 0, validates: false, ended: null };
   }
   async evaluate(data: Uint8Array | undefined): Promise<t.Evaluation> {
-    return { loss: 1, targets: data?.length ?? 0 };
+    return { loss: 1, targets: data?.length ?? 0, ended: null };
   }
   async savePeft(): Promise<t.NamedBytes[]> {
     return [{ name: 'adapter_config.json', bytes: new Uint8Array([123, 125]) }, { name: 'adapter_model.safetensors', bytes: new Uint8Array(8) }];
@@ -269,7 +273,7 @@ class Trainer extends Counted implements e.Trainer {
   async checkpoint(): Promise<Uint8Array> {
     return Uint8Array.of(this.#number);
   }
-  async restore(bytes: Uint8Array): Promise<void> {
+  restore(bytes: Uint8Array): void {
     this.#number = bytes[0] ?? 0;
   }
 }
@@ -279,7 +283,7 @@ export async function devices(): Promise<t.DeviceInfo[]> {
 }
 
 /** `buffers` is the number of live objects. */
-export function memory(): t.MemoryUse {
+export function memoryUse(): t.MemoryUse {
   return { wasm: 0, gpu: 0, buffers: live };
 }
 
