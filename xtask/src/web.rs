@@ -34,8 +34,8 @@ const FEATURES: [&str; 6] = [
 /// Build the npm package and the pages, and pack the package into target/web
 ///
 /// The compiler needs the target wasm32-unknown-unknown (`rustup target add`), or on Debian the
-/// packages rustc-web, rust-web-src and lld-19. The pages need npm. With --small the module becomes a
-/// quarter smaller, which takes `wasm-opt` of binaryen 119 or newer two minutes.
+/// packages rustc-web, rust-web-src and lld-19. The pages need npm. With --small the module becomes
+/// a quarter smaller, which takes `wasm-opt` of binaryen 119 or newer two minutes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   cargo xtask web                  build, and write the pages to target/web/site

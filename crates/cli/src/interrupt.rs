@@ -130,8 +130,8 @@ impl Guard {
         state.raised.is_some() || state.ending.is_some()
     }
 
-    /// Ends the guard and returns [`raised`](Self::raised). No signal comes between the two: a later
-    /// signal ends the program.
+    /// Ends the guard and returns [`raised`](Self::raised). No signal comes between the two: a
+    /// later signal ends the program.
     pub fn end(self) -> bool {
         let mut state = state();
         state.flag = None;

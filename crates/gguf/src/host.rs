@@ -1,5 +1,5 @@
-//! What differs between a native host, whose threads share functions and files, and a browser, where
-//! these belong to the one thread that made them.
+//! What differs between a native host, whose threads share functions and files, and a browser,
+//! where these belong to the one thread that made them.
 
 #[cfg(target_arch = "wasm32")]
 pub use one_thread::*;
@@ -8,7 +8,7 @@ pub use threads::*;
 
 #[cfg(not(target_arch = "wasm32"))]
 mod threads {
-    use crate::{Progress, Result};
+    use crate::Progress;
     use std::io::{self, Write};
     use std::pin::Pin;
 
@@ -29,10 +29,6 @@ mod threads {
     /// A function that gets how far a part of some work is. In a browser it need not be `Sync`.
     pub type PartReport<'a, Part> = &'a (dyn Fn(Part, Progress) + Sync);
 
-    /// A function that fills whole rows of a tensor, from this row on, with values. In a browser it
-    /// need not be `Send` or `Sync`.
-    pub type Fill<'a> = Box<dyn Fn(usize, &mut [f32]) -> Result<()> + Send + Sync + 'a>;
-
     /// A function that writes the data of a tensor.
     pub(crate) type WriteData<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a;
 
@@ -42,7 +38,7 @@ mod threads {
 
 #[cfg(target_arch = "wasm32")]
 mod one_thread {
-    use crate::{Progress, Result};
+    use crate::Progress;
     use std::io::{self, Write};
     use std::pin::Pin;
 
@@ -62,10 +58,6 @@ mod one_thread {
 
     /// A function that gets how far a part of some work is. On a native host it is `Sync`.
     pub type PartReport<'a, Part> = &'a dyn Fn(Part, Progress);
-
-    /// A function that fills whole rows of a tensor, from this row on, with values. On a native host
-    /// it is `Send` and `Sync`.
-    pub type Fill<'a> = Box<dyn Fn(usize, &mut [f32]) -> Result<()> + 'a>;
 
     /// A function that writes the data of a tensor.
     pub(crate) type WriteData<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;

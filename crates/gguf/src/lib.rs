@@ -48,6 +48,10 @@ mod error;
 
 mod source;
 
+mod remote;
+
+mod sparse;
+
 mod cursor;
 
 mod header;
@@ -91,13 +95,15 @@ pub use directory::{Directory, FileDirectory, Item, MemoryDirectory};
 pub use error::{Error, NameProblem, Result};
 pub use fields::Field;
 pub use gguf::{Gguf, OpenOptions};
-pub use host::{BoxFuture, BoxReport, Fill, MaybeSend, MaybeSync, PartReport, Report};
+pub use host::{BoxFuture, BoxReport, MaybeSend, MaybeSync, PartReport, Report};
 pub use meta_value::MetaValue;
 pub use progress::Progress;
 pub use quants::{dequantize, quantize};
+pub use remote::Remote;
 #[cfg(feature = "mmap")]
 pub use source::MapSource;
-pub use source::{AsyncSource, FileSource, JoinedSource, Remote, Source, SparseSource};
+pub use source::{AsyncSource, FileSource, JoinedSource, Source};
+pub use sparse::SparseSource;
 pub use tensor::{TensorInfo, shape_text};
 pub use types::GgmlType;
 pub use value::{Value, ValueType};

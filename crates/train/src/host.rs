@@ -9,6 +9,9 @@ pub use threads::*;
 mod threads {
     use rayon::prelude::*;
 
+    /// A function that fills whole rows of a tensor, from this row on, with values.
+    pub type Fill<'a> = Box<dyn Fn(usize, &mut [f32]) -> gguf::Result<()> + Send + Sync + 'a>;
+
     /// Number of items that [`map`] takes at a time.
     pub fn threads() -> usize {
         rayon::current_num_threads()
@@ -26,6 +29,9 @@ mod threads {
 
 #[cfg(target_arch = "wasm32")]
 mod one_thread {
+    /// A function that fills whole rows of a tensor, from this row on, with values.
+    pub type Fill<'a> = Box<dyn Fn(usize, &mut [f32]) -> gguf::Result<()> + 'a>;
+
     /// Number of items that [`map`] takes at a time.
     pub fn threads() -> usize {
         1

@@ -1,11 +1,12 @@
 //! Model files with changed weights: adapters added to the weights, or trained weights.
 
 use crate::error::Error;
+use crate::host::Fill;
 use crate::method::Method;
 use crate::parameters::Parameter;
 use crate::rewrite::{Fallback, Rewrite, Writing};
 use crate::trainer::Trainer;
-use gguf::{Fill, GgmlType, Gguf, GgufBuilder, TensorInfo};
+use gguf::{GgmlType, Gguf, GgufBuilder, TensorInfo};
 use kernels::Executor;
 use model::{AdapterFile, EMBEDDING, FactorPair, ModelFile, Note, OUTPUT};
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 //! tensors stay as they are.
 
 use crate::error::Error;
-use crate::host;
+use crate::host::{self, Fill};
 use gguf::quants::WRITTEN;
-use gguf::{Fill, GgmlType, Gguf, GgufBuilder, Progress, Report, TensorInfo, quantize};
+use gguf::{GgmlType, Gguf, GgufBuilder, Progress, Report, TensorInfo, quantize};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

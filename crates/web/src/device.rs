@@ -31,7 +31,7 @@ pub async fn executor(choice: &str) -> Result<Executor, Failure> {
             let device = device(&Select::Best).await.ok().filter(|device| device.adapter().class != Class::Software);
             Ok(device.as_ref().map_or(Executor::Cpu, Executor::from))
         }
-        other => Err(Failure::new("bad-options", format!("device: {other:?} is not \"auto\", \"gpu\" or \"cpu\""))),
+        other => Err(Failure::unknown("device", other, &["auto", "gpu", "cpu"])),
     }
 }
 

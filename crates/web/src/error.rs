@@ -25,6 +25,12 @@ impl Failure {
         Self { code, message: message.into(), fields: Map::new(), thrown: None }
     }
 
+    /// An option with a value that it cannot have.
+    pub fn unknown(option: &str, value: &str, known: &[&str]) -> Self {
+        let message = format!("{option}: \"{}\" is none of {}", value.escape_debug(), known.join(", "));
+        Self::new("bad-options", message)
+    }
+
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.fields.insert(key.to_string(), value.into());
         self

@@ -30,17 +30,12 @@ impl Session {
             None | Some("f16") => KvType::F16,
             Some("f32") => KvType::F32,
             Some("q8_0") => KvType::Q8_0,
-            Some(other) => {
-                let message = format!("kv: {other:?} is not \"f16\", \"f32\" or \"q8_0\"");
-                return Err(Failure::new("bad-options", message));
-            }
+            Some(other) => return Err(Failure::unknown("kv", other, &["f16", "f32", "q8_0"])),
         };
         let precision = match self.precision.as_deref() {
             None | Some("fast") => Precision::Fast,
             Some("f32") => Precision::F32,
-            Some(other) => {
-                return Err(Failure::new("bad-options", format!("precision: {other:?} is not \"fast\" or \"f32\"")));
-            }
+            Some(other) => return Err(Failure::unknown("precision", other, &["fast", "f32"])),
         };
         let options = SessionOptions::default().context(self.context).kv(kv).shift(self.shift);
         Ok(options.precision(precision).chunk(self.chunk.unwrap_or(0)).memory_bytes(limits.memory_bytes))

@@ -4,10 +4,9 @@ mod file;
 mod joined;
 #[cfg(feature = "mmap")]
 mod map;
-mod remote;
-mod sparse;
 
 use std::borrow::Cow;
+use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
@@ -16,8 +15,6 @@ pub use file::FileSource;
 pub use joined::JoinedSource;
 #[cfg(feature = "mmap")]
 pub use map::MapSource;
-pub use remote::{AsyncSource, Remote};
-pub use sparse::SparseSource;
 
 /// Random access to the bytes of a file of known length.
 pub trait Source: MaybeSend + MaybeSync {
@@ -45,6 +42,16 @@ pub trait Source: MaybeSend + MaybeSync {
     fn is_memory(&self) -> bool {
         false
     }
+}
+
+/// Random access to the bytes of a file, each read awaited.
+pub trait AsyncSource: MaybeSend + MaybeSync {
+    /// Length of the whole file.
+    fn len_bytes(&self) -> u64;
+
+    /// Fills `buf` with the bytes from `offset` on. Fails if the file ends too early or cannot be
+    /// read.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> impl Future<Output = io::Result<()>>;
 }
 
 macro_rules! memory {

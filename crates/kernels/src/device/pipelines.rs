@@ -212,8 +212,8 @@ impl Device {
     }
 }
 
-/// The parts of the pipeline of a shader, with the text `planted` if there is one. Binding 0 has the
-/// params; the kernel's own bindings follow.
+/// The parts of the pipeline of a shader, with the text `planted` if there is one. Binding 0 has
+/// the params; the kernel's own bindings follow.
 fn parts(shader: &Shader, planted: Option<String>) -> PipelineParts {
     let kernel = &shader.variant.kernel;
     let storage = |access: &Access| wgpu::BufferBindingType::Storage { read_only: !access.writes() };

@@ -141,9 +141,9 @@ impl<S: AsyncSource> Receiver<'_, S> {
 }
 
 impl Weights {
-    /// As [`Weights::load_async`], where the bytes of the file come from `source`, whose offsets are
-    /// those of the file. Its reads are in the order of the file. Tensors that are not of a file in
-    /// their own type are read as they are listed.
+    /// As [`Weights::load_async`], where the bytes of the file come from `source`, whose offsets
+    /// are those of the file. Its reads are in the order of the file. Tensors that are not of a
+    /// file in their own type are read as they are listed.
     ///
     /// # Errors
     /// As [`Weights::load_async`].

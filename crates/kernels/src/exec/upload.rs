@@ -194,8 +194,8 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Whole rows as they lie on the device: the rows of the file, or these rows relaid in a scratch
-    /// buffer.
+    /// Whole rows as they lie on the device: the rows of the file, or these rows relaid in a
+    /// scratch buffer.
     pub(super) fn relaid<'b>(&self, read: &'b [u8], scratch: &'b mut Vec<u8>) -> &'b [u8] {
         if self.format.keeps_rows(self.cols) {
             return read;

@@ -59,8 +59,8 @@ pub trait Reference: Operation {
     /// Computes the operation through its oracle in `cpu-ref`.
     fn reference(&self, host: &mut Host<'_>);
 
-    /// As [`Reference::reference`], with turns for other work of the thread in between. An operation
-    /// that takes long implements this, and `reference` by [`in_one_turn`].
+    /// As [`Reference::reference`], with turns for other work of the thread in between. An
+    /// operation that takes long implements this, and `reference` by [`in_one_turn`].
     fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
         self.reference(host);
         Box::pin(std::future::ready(()))

@@ -58,8 +58,8 @@ impl Drop for WithoutTurns {
     }
 }
 
-/// Longest time between turns of the event loop, in milliseconds: of a page, which draws 60 pictures
-/// a second, and of a worker.
+/// Longest time between turns of the event loop, in milliseconds: of a page, which draws 60
+/// pictures a second, and of a worker.
 const TURNS_MS: [f64; 2] = [12.0, 30.0];
 
 /// Gives the event loop a turn, if its last turn is long ago.
@@ -75,13 +75,15 @@ pub(crate) async fn turn() {
     LAST_TURN.set(now());
 }
 
+/// The signals of the messages that are under way, in order.
+type Waiting = Rc<RefCell<VecDeque<Box<dyn FnOnce(())>>>>;
+
 /// Messages to ourselves. A message waits for the tasks that are queued before it, and browsers do
 /// not delay it, as they do timers.
 struct Channel {
     in_worker: bool,
     port: JsValue,
-    /// The signals of the messages that are under way, in order.
-    waiting: Rc<RefCell<VecDeque<Box<dyn FnOnce(())>>>>,
+    waiting: Waiting,
     _receive: Closure<dyn FnMut()>,
 }
 
@@ -91,7 +93,7 @@ impl Channel {
         let get = |object: &JsValue, key: &str| Reflect::get(object, &key.into()).unwrap_or(JsValue::UNDEFINED);
         let constructor: Function = get(&global, "MessageChannel").unchecked_into();
         let channel = Reflect::construct(&constructor, &Array::new()).expect("every browser has MessageChannel");
-        let waiting = Rc::<RefCell<VecDeque<Box<dyn FnOnce(())>>>>::default();
+        let waiting = Waiting::default();
         let received = Rc::clone(&waiting);
         let receive = Closure::new(move || {
             let next = received.borrow_mut().pop_front();

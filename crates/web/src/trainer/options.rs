@@ -78,7 +78,7 @@ impl Options {
         let learn = match self.learn.as_deref() {
             None | Some("completions") => Learn::Completions,
             Some("all") => Learn::All,
-            Some(other) => return Err(wrong(format!("learn: {other:?} is not \"completions\" or \"all\""))),
+            Some(other) => return Err(Failure::unknown("learn", other, &["completions", "all"])),
         };
         let length = self.length.unwrap_or_else(|| defaults::length(context));
         if length == 0 || length > context {

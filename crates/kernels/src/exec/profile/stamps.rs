@@ -19,8 +19,8 @@ struct Stamps {
     each: bool,
     /// The last dispatch of each pass of a step whose passes are timed.
     ends: Vec<usize>,
-    /// Whether timestamps are written inside passes. Otherwise a pass writes its own timestamps, and
-    /// a timed dispatch has a pass of its own.
+    /// Whether timestamps are written inside passes. Otherwise a pass writes its own timestamps,
+    /// and a timed dispatch has a pass of its own.
     inside: bool,
     sets: Vec<wgpu::QuerySet>,
     /// The dispatch before each timestamp, or `None` at the start of a pass.
@@ -31,7 +31,8 @@ const PER_SET: usize = wgpu::QUERY_SET_MAX_QUERIES as usize;
 const SET_BYTES: u64 = PER_SET as u64 * 8;
 
 impl Stamps {
-    /// The set and the number of the next timestamp. The second of a pair is in the set of the first.
+    /// The set and the number of the next timestamp. The second of a pair is in the set of the
+    /// first.
     fn next(&mut self, after: Option<usize>) -> (&wgpu::QuerySet, u32) {
         let (set, n) = (self.after.len() / PER_SET, self.after.len() % PER_SET);
         if set == self.sets.len() {

@@ -1,21 +1,9 @@
 //! A file whose bytes are awaited: from a network, or from a browser's file objects.
 
-use std::future::Future;
 use std::io;
 use std::ops::Range;
 
-use super::{Source, SparseSource};
-use crate::{Error, Gguf, MaybeSend, MaybeSync, Result};
-
-/// Random access to the bytes of a file, each read awaited.
-pub trait AsyncSource: MaybeSend + MaybeSync {
-    /// Length of the whole file.
-    fn len_bytes(&self) -> u64;
-
-    /// Fills `buf` with the bytes from `offset` on. Fails if the file ends too early or cannot be
-    /// read.
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> impl Future<Output = io::Result<()>>;
-}
+use crate::{AsyncSource, Error, Gguf, Result, Source, SparseSource};
 
 /// The largest range that one read fetches.
 const FETCH_BYTES: u64 = 4 << 20;
@@ -53,8 +41,8 @@ impl<S: AsyncSource> Remote<S> {
         Ok((this, gguf))
     }
 
-    /// Calls `f` again and again, until it has all bytes that it reads. Each time, the range that it
-    /// lacks is fetched and held.
+    /// Calls `f` again and again, until it has all bytes that it reads. Each time, the range that
+    /// it lacks is fetched and held.
     pub async fn with<T, E: From<Error>>(&self, mut f: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         loop {
             let result = f();

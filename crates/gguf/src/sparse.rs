@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Source;
+use crate::Source;
 
 /// The ranges of a file that are in memory. A read of other bytes fails, and the source remembers
 /// the range that it lacks. A clone shares the ranges.
