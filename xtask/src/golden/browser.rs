@@ -44,7 +44,9 @@ pub fn run(args: &Args, browser: &Path, goldens: &[Golden], mut take: impl FnMut
     let jobs: Vec<(&str, &Golden)> =
         executors.flat_map(|kind| goldens.iter().map(move |golden| (kind, golden))).collect();
     let job = |(kind, golden): &(&str, &Golden)| -> Result<Value> {
-        Ok(json!({ "device": kind, "file": golden.dir.join(&golden.name), "ids": ids(&golden.meta["ids"])? }))
+        Ok(
+            json!({ "device": kind, "file": std::path::absolute(golden.dir.join(&golden.name))?, "ids": ids(&golden.meta["ids"])? }),
+        )
     };
     let request = json!({
         "browser": crate::browser::program(browser)?,
