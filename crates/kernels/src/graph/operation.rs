@@ -60,7 +60,7 @@ pub trait Reference: Operation {
     fn reference(&self, host: &mut Host<'_>);
 
     /// As [`Reference::reference`], with turns for other work of the thread in between. An
-    /// operation that takes long implements this, and `reference` by [`in_one_turn`].
+    /// operation that takes long implements this, and `reference` by `in_one_turn`.
     fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
         self.reference(host);
         Box::pin(std::future::ready(()))
