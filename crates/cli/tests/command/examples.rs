@@ -24,7 +24,7 @@ const COMMANDS: [&str; 15] = [
 ];
 
 /// Words of examples that the test leaves out: a model in Ollama and a GPU, which it does not have,
-/// and a server, which does not end.
+/// and a server, which does not end (web.rs).
 const ABSENT: [&str; 3] = ["gemma4:e2b", "RTX 4090", "weft web"];
 
 /// The example commands of a help text, without their descriptions.

@@ -29,6 +29,8 @@ mod tokenize;
 mod tools;
 mod train;
 mod tune;
+#[cfg(all(unix, feature = "web"))]
+mod web;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
