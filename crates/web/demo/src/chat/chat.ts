@@ -19,6 +19,7 @@ import { Kept } from '../store/values.js';
 import { announce, Speaker } from '../ui/announce.js';
 import { count, perSecond } from '../ui/format.js';
 import { tellError } from '../ui/notice.js';
+import { describeProgress } from '../ui/progress.js';
 import { Signal } from '../ui/signal.js';
 
 const SAVE_EVERY_MS = 1000;
@@ -202,9 +203,8 @@ class Chat {
 
   async #tokens(turn: Turn, session: Session, signal: AbortSignal): Promise<void> {
     const speaker = new Speaker();
-    const report = ({ phase, done, total }: Progress) => {
-      const words = phase === 'compile' ? 'Prepares the GPU' : 'Reads the prompt';
-      this.status.value = total > 0 ? `${words}, ${count(done)} of ${count(total)}` : words;
+    const report = (progress: Progress) => {
+      this.status.value = describeProgress(progress);
     };
     this.status.value = 'Reads the prompt';
     // The last turn is the empty answer, which the messages leave out.

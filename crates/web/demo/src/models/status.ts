@@ -1,29 +1,10 @@
 /** The model in the header: its name, its progress, and one line if it could not be loaded. */
-import type { Progress } from '@weft-llm/web';
 import { announce } from '../ui/announce.js';
 import { h, show } from '../ui/dom.js';
-import { bytes, count } from '../ui/format.js';
 import { icon } from '../ui/icons.js';
+import { describeProgress } from '../ui/progress.js';
 import { host, type State } from './host.js';
 import { openModels } from './picker.js';
-
-/** A later version of the package may have more phases. */
-const PHASES: Readonly<Record<string, string>> = {
-  wait: 'Waits for another tab',
-  verify: 'Checks',
-  download: 'Downloads',
-  load: 'Loads',
-  compile: 'Prepares the GPU',
-  prompt: 'Reads',
-  step: 'Computes',
-};
-
-export function describeProgress({ phase, done, total }: Progress): string {
-  const inBytes = !['compile', 'prompt', 'step'].includes(phase);
-  const shown = inBytes ? bytes : count;
-  const name = PHASES[phase] ?? 'Works';
-  return total > 0 ? `${name}, ${shown(done)} of ${shown(total)}` : `${name}, ${shown(done)}`;
-}
 
 function label(state: State): string {
   return state.kind === 'none' ? 'Choose a model' : state.choice.name;
@@ -76,7 +57,8 @@ export function modelBanner(): HTMLElement {
       else bar.removeAttribute('value');
     }
     if (state.kind === 'failed') {
-      text.textContent = `${state.choice.name}: ${state.sentence}`;
+      const { choice, sentence } = state;
+      text.textContent = sentence.includes(choice.name) ? sentence : `${choice.name}: ${sentence}`;
       onClick(again, () => void host.load(state.choice));
       if (earlier) {
         back.textContent = `Back to ${earlier.name}`;
