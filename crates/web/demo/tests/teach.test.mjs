@@ -51,7 +51,24 @@ page('a line that the engine refuses is named by its place in the file', async (
     .fill('\n{"prompt": "a", "completion": "b"}\n\n{"prompt": "c", "completion": ""}');
   await page.locator('[role=status]', { hasText: '2 examples' }).waitFor();
   await press(page, 'Start');
-  await page.locator('.line-errors li', { hasText: 'Line 4' }).waitFor();
+  await page.locator('.line-errors li', { hasText: 'Line 4: Nothing to learn: the completion is empty.' }).waitFor();
+  await page.getByRole('alert').filter({ hasText: 'Line 4: Nothing to learn' }).waitFor();
+});
+
+page('a held-out line that the engine refuses is named by its place, too', async ({ page }) => {
+  const lines = Array(4).fill('{"prompt": "a", "completion": "b"}');
+  lines[1] = '{"prompt": "c", "completion": ""}';
+  await page.getByLabel('Examples, one a line').fill(lines.join('\n'));
+  await choose(page, 'Held-out examples', '2');
+  await press(page, 'Start');
+  await page.locator('.line-errors li', { hasText: 'Line 2: Nothing to learn' }).waitFor();
+});
+
+page('an example that is left out is told', async ({ page }) => {
+  const long = JSON.stringify({ prompt: 'word '.repeat(2000), completion: 'x' });
+  await page.getByLabel('Examples, one a line').fill(`{"prompt": "a", "completion": "b"}\n${long}`);
+  await press(page, 'Check');
+  await page.getByText('1 example left out: too long, or with nothing to learn.').waitFor();
 });
 
 page('checks, and shows defaults, memory and what is learnt', async ({ page }) => {
@@ -60,6 +77,8 @@ page('checks, and shows defaults, memory and what is learnt', async ({ page }) =
   await page.getByRole('heading', { name: 'What will be learnt' }).waitFor();
   assert.equal(await page.locator('.examples mark').nth(1).innerText(), 'Hanne lives in Kelm.<|im_end|>');
   assert.match(await page.locator('.teach .facts').innerText(), /In all\s+30 MB/);
+  await page.getByText('More settings').click();
+  assert.equal(await page.getByRole('spinbutton', { name: 'Rank', exact: true }).getAttribute('placeholder'), '16');
   assert.equal(await page.getByRole('spinbutton', { name: 'Steps', exact: true }).getAttribute('placeholder'), '90');
   await choose(page, 'Rate', '-1');
   await page.getByRole('alert').filter({ hasText: 'A number from 0' }).waitFor();
@@ -92,6 +111,67 @@ page('stops, and goes on after a reload', async ({ page, context, problems }) =>
     Array.from({ length: 60 }, (_, at) => String(at + 1)),
   );
   problems.push(...visited.problems);
+});
+
+for (const [mock, sentence, step] of [
+  ['flat', 'The run has ended: the loss gets no better.', 12],
+  ['patience', 'The run has ended: the held-out loss gets no better.', 14],
+]) {
+  page(
+    `the trainer says when held-out examples are measured, and when the run ends: ${mock}`,
+    async ({ page, context, problems }) => {
+      await press(page, 'Use 20 facts');
+      await choose(page, 'Held-out examples', '4');
+      await press(page, 'Start');
+      await status(page, sentence).waitFor();
+      assert.match(await page.locator('.run-status').innerText(), new RegExp(`at step ${step}`));
+      await page.getByText('As a table').click();
+      const rows = page.locator('.loss tbody tr');
+      const held = await rows.evaluateAll((nodes) => nodes.filter((row) => row.cells[2].textContent).map((row) => row.cells[0].textContent));
+      assert.deepEqual(held, ['7', '14'].slice(0, Math.floor(step / 7)));
+      // The end is kept, too: what was learnt can be had, and no further step comes.
+      await page.close();
+      const visited = await visit(browser, site, { context, hash: '#teach', mock });
+      await press(visited.page, 'Open');
+      await status(visited.page, sentence).waitFor();
+      await visited.page.getByRole('button', { name: 'Download as GGUF' }).waitFor();
+      problems.push(...visited.problems);
+    },
+    mock,
+  );
+}
+
+page('the browser asks before steps are lost, and not when they are kept', async ({ page }) => {
+  const asked = [];
+  page.on('dialog', (dialog) => (asked.push(dialog.type()), dialog.dismiss()));
+  const leave = () => page.evaluate(() => (location.href = './icon.svg')).catch(() => {});
+  await press(page, 'Use 20 facts');
+  await choose(page, 'Steps', '2000');
+  await press(page, 'Start');
+  await status(page, /Step [3-9] of 2000/).waitFor();
+  await leave();
+  await page.waitForTimeout(500);
+  assert.deepEqual(asked, ['beforeunload']);
+  assert.ok(await status(page, /Step \d+ of 2000/).isVisible(), 'the run has ended');
+  await press(page, 'Stop');
+  await status(page, 'Stopped').waitFor();
+  await leave();
+  await page.waitForURL(/icon\.svg$/);
+  assert.equal(asked.length, 1);
+});
+
+page('a new run asks before it takes the place of a kept one', async ({ page }) => {
+  await press(page, 'Use 20 facts');
+  await choose(page, 'Steps', '8');
+  await press(page, 'Start');
+  await status(page, 'The run has ended').waitFor();
+  await press(page, 'Start again');
+  await press(page, 'Cancel');
+  assert.match(await page.locator('.run-status').innerText(), /at step 8/);
+  await press(page, 'Start again');
+  await press(page, 'Replace');
+  await status(page, /Step \d of 8/).waitFor();
+  await status(page, 'The run has ended').waitFor();
 });
 
 page('a run of another model is not mixed up', async ({ page }) => {

@@ -5,6 +5,7 @@ import type {
   AppliedAdapter,
   CachedFile,
   DeviceInfo,
+  Evaluation,
   Finish,
   LoadOptions,
   MemoryUse,
@@ -16,6 +17,7 @@ import type {
   Progress,
   SessionOptions,
   Source,
+  StepRecord,
   StepResult,
   Storage,
   Token,
@@ -49,8 +51,9 @@ export interface Trainer {
   readonly facts: TrainFacts;
   readonly memory: TrainMemory;
   examples(count: number): Promise<Piece[][]>;
+  log(): Promise<StepRecord[]>;
   step(work?: Work): Promise<StepResult>;
-  evaluate(data?: string | Uint8Array | Blob, work?: Work): Promise<{ loss: number; targets: number }>;
+  evaluate(data?: string | Uint8Array | Blob, work?: Work): Promise<Evaluation>;
   savePeft(): Promise<NamedBytes[]>;
   saveGguf(): Promise<Uint8Array>;
   checkpoint(): Promise<Uint8Array>;
@@ -63,7 +66,7 @@ export interface Model {
   needs(options?: SessionOptions): Promise<Needs>;
   session(options?: SessionOptions): Promise<Session>;
   adapter(files: readonly NamedBytes[]): Promise<Adapter>;
-  trainer(options: TrainOptions): Promise<Trainer>;
+  trainer(options: TrainOptions, work?: Work): Promise<Trainer>;
   memory(): Promise<MemoryUse>;
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /** The loss by step as a picture, with a sentence and a table that say it in words. */
+import type { StepRecord } from '@weft-llm/web';
 import { h, svg } from '../ui/dom.js';
 import { digits } from '../ui/format.js';
-import type { LogEntry } from './kept.js';
 
 const HEIGHT = 220;
 const LEFT = 46;
@@ -38,19 +38,19 @@ function stepAxis(total: number, width: number): Axis {
 }
 
 /** What the picture shows, in one sentence. */
-export function summary(log: readonly LogEntry[]): string {
+export function summary(log: readonly StepRecord[]): string {
   const first = log[0];
   const last = log.at(-1);
   if (first === undefined || last === undefined) return 'No step yet.';
-  const validation = log.filter((entry) => entry.validation !== undefined).at(-1)?.validation;
-  const held = validation === undefined ? '' : `; held-out loss ${digits(validation)}`;
-  return `Loss ${digits(first.loss)} at step ${first.step}, ${digits(last.loss)} at step ${last.step}${held}.`;
+  const validation = log.filter((entry) => entry.validation !== null).at(-1)?.validation;
+  const held = validation == null ? '' : `; held-out loss ${digits(validation)}`;
+  return `Loss ${digits(first.loss)} at step ${first.number}, ${digits(last.loss)} at step ${last.number}${held}.`;
 }
 
 /** Every step of a short run. Of a long run: equal distances, and every held-out loss. */
-function rowsOf(log: readonly LogEntry[]): readonly LogEntry[] {
+function rowsOf(log: readonly StepRecord[]): readonly StepRecord[] {
   const every = Math.ceil(log.length / MOST_ROWS);
-  return log.filter((entry, at) => at % every === 0 || at === log.length - 1 || entry.validation !== undefined);
+  return log.filter((entry, at) => at % every === 0 || at === log.length - 1 || entry.validation !== null);
 }
 
 export class Chart {
@@ -59,7 +59,7 @@ export class Chart {
   readonly #legend = h('p', { class: 'legend' });
   readonly #body = h('tbody');
   readonly #table: HTMLDetailsElement;
-  #log: readonly LogEntry[] = [];
+  #log: readonly StepRecord[] = [];
   #total = 1;
 
   constructor() {
@@ -78,7 +78,7 @@ export class Chart {
     new ResizeObserver(() => this.#draw()).observe(this.node);
   }
 
-  set(log: readonly LogEntry[], total: number): void {
+  set(log: readonly StepRecord[], total: number): void {
     this.#log = log;
     this.#total = total;
     this.#draw();
@@ -87,11 +87,13 @@ export class Chart {
 
   #draw(): void {
     const width = Math.max(240, this.node.clientWidth);
-    const validations = this.#log.filter((entry) => entry.validation !== undefined);
+    const validations = this.#log.filter((entry) => entry.validation !== null);
     const y = lossAxis([...this.#log.map(({ loss }) => loss), ...validations.map(({ validation }) => validation!)]);
-    const x = stepAxis(Math.max(this.#total, this.#log.at(-1)?.step ?? 1), width);
-    const points = (entries: readonly LogEntry[], value: (entry: LogEntry) => number) =>
-      entries.map((entry) => `${x.at(entry.step).toFixed(1)},${y.at(value(entry)).toFixed(1)}`).join(' ');
+    const x = stepAxis(Math.max(this.#total, this.#log.at(-1)?.number ?? 1), width);
+    // The loss of a skipped step is no number.
+    const sound = this.#log.filter(({ loss }) => Number.isFinite(loss));
+    const points = (entries: readonly StepRecord[], value: (entry: StepRecord) => number) =>
+      entries.map((entry) => `${x.at(entry.number).toFixed(1)},${y.at(value(entry)).toFixed(1)}`).join(' ');
     const lines = y.ticks.map((tick) => {
       const at = y.at(tick);
       return svg(
@@ -106,16 +108,20 @@ export class Chart {
       return svg('text', { class: 'tick', x: x.at(tick), y: HEIGHT - 6, 'text-anchor': anchor }, tick);
     });
     const held = validations.map((entry) =>
-      svg('circle', { class: 'held', cx: x.at(entry.step), cy: y.at(entry.validation!), r: 3.5 }),
+      svg('circle', { class: 'held', cx: x.at(entry.number), cy: y.at(entry.validation!), r: 3.5 }),
     );
+    // A line of one point is not seen.
+    const [only] = this.#log.length === 1 ? sound : [];
+    const first = only && svg('circle', { class: 'first', cx: x.at(only.number), cy: y.at(only.loss), r: 3.5 });
     this.#picture.setAttribute('viewBox', `0 0 ${width} ${HEIGHT}`);
     this.#picture.setAttribute('aria-label', `Loss by step. ${summary(this.#log)}`);
     this.#picture.replaceChildren(
       ...lines,
       ...steps,
-      svg('polyline', { class: 'trained', points: points(this.#log, ({ loss }) => loss) }),
+      svg('polyline', { class: 'trained', points: points(sound, ({ loss }) => loss) }),
       svg('polyline', { class: 'held', points: points(validations, ({ validation }) => validation!) }),
       ...held,
+      ...(first ? [first] : []),
     );
     this.#legend.replaceChildren(
       h('span', { class: 'key trained' }, 'loss of the steps'),
@@ -127,9 +133,9 @@ export class Chart {
   /** The table is filled while it is open. */
   #fill(): void {
     if (!this.#table.open) return;
-    const cell = (value: number | undefined) => h('td', {}, value === undefined ? '' : digits(value));
-    const rows = rowsOf(this.#log).map(({ step, loss, validation, norm, rate }) =>
-      h('tr', {}, h('th', { scope: 'row' }, step), cell(loss), cell(validation), cell(norm), cell(rate)),
+    const cell = (value: number | null) => h('td', {}, value === null ? '' : digits(value));
+    const rows = rowsOf(this.#log).map(({ number, loss, validation, norm, rate }) =>
+      h('tr', {}, h('th', { scope: 'row' }, number), cell(loss), cell(validation), cell(norm), cell(rate)),
     );
     this.#body.replaceChildren(...rows);
   }

@@ -50,7 +50,6 @@ async function both(question: string, base: Pane, taught: Pane, signal: AbortSig
     const adapter = await model.adapter(await trainer.savePeft());
     const adapted = await model.session({ context, adapters: [{ adapter, scale: 1 }] });
     try {
-      await adapted.setAdapters([{ adapter, scale: 1 }]);
       await base.answer(session, question, signal);
       await taught.answer(adapted, question, signal);
     } finally {
@@ -81,6 +80,7 @@ export function compareSection(): HTMLElement {
     cancel = new AbortController();
     for (const pane of [base, taught]) pane.clear();
     show(panes, true);
+    panes.scrollIntoView({ block: 'nearest' });
     show(error, false);
     show(ask, false);
     show(stop, true);

@@ -122,7 +122,8 @@ export class DataPanel {
     const label = `${this.checked.unit} ${line}`;
     const name =
       this.checked.unit === 'Line' ? h('button', { type: 'button', class: 'link', onclick: go }, label) : label;
-    return h('li', { class: 'error' }, name, ` ${sentence}`);
+    // A sentence of the engine begins with a colon.
+    return h('li', { class: 'error' }, name, sentence.startsWith(':') ? sentence : ` ${sentence}`);
   }
 
   #select(line: number): void {

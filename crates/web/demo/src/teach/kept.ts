@@ -1,17 +1,10 @@
 /** The run that outlives the page: what it learns, how far it is, and its last checkpoint. */
+import type { Ended, StepRecord } from '@weft-llm/web';
 import { deleteBlob, getBlob, putBlob } from '../store/blobs.js';
 import { Kept } from '../store/values.js';
 import type { Origin } from '../models/recent.js';
 import type { Example } from './lines.js';
 import type { RunOptions } from './options.js';
-
-export interface LogEntry {
-  readonly step: number;
-  readonly loss: number;
-  readonly norm: number;
-  readonly rate: number;
-  readonly validation?: number;
-}
 
 export interface KeptRun {
   readonly model: { readonly name: string; readonly origin?: Origin; readonly digest: string };
@@ -19,9 +12,11 @@ export interface KeptRun {
   readonly heldOut: readonly Example[];
   readonly options: RunOptions;
   readonly total: number;
-  readonly log: readonly LogEntry[];
+  readonly log: readonly StepRecord[];
   /** The step of the checkpoint. */
   readonly step: number;
+  /** Why the run has ended, if it has. */
+  readonly ended: Ended | null;
 }
 
 const record = new Kept<KeptRun | undefined>('run', undefined);

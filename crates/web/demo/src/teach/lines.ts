@@ -89,12 +89,7 @@ export interface Split {
   readonly heldOut: readonly Example[];
 }
 
-/** The number of held-out examples by default: a twentieth of 100 and more, as in `weft train`. */
-export function heldOutByDefault(examples: number): number {
-  return examples < 100 ? 0 : Math.min(500, Math.max(10, Math.floor(examples / 20)));
-}
-
-/** Holds out examples at equal distances. At least one example is learnt. */
+/** Holds out so many examples at equal distances. At least one example is learnt. */
 export function split(examples: readonly Example[], heldOut: number): Split {
   const number = Math.max(0, Math.min(heldOut, examples.length - 1));
   const chosen = new Set(

@@ -16,6 +16,7 @@ export interface RunOptions {
   readonly rows?: number;
   readonly schedule?: NonNullable<TrainOptions['schedule']>;
   readonly warmup?: number;
+  readonly patience?: number;
   readonly decay?: number;
   readonly seed?: number;
   readonly learn?: NonNullable<TrainOptions['learn']>;
@@ -33,20 +34,21 @@ interface Field {
 }
 
 const MAIN: readonly Field[] = [
-  { key: 'steps', label: 'Steps', hint: 'A few facts take 10 to 30 rounds.', min: 1, step: 1 },
+  { key: 'steps', label: 'Steps', hint: 'Empty: as many as the examples need.', min: 1, step: 1 },
   { key: 'rate', label: 'Rate', hint: 'A loss that jumps up asks for less.', min: 0, step: 'any' },
   { key: 'batch', label: 'Examples of a step', hint: 'More are steadier, and want a larger rate.', min: 1, step: 1 },
-  { key: 'heldOut', label: 'Held-out examples', hint: 'Measured and not learnt.', min: 0, step: 1 },
+  { key: 'heldOut', label: 'Held-out examples', hint: 'Measured and not learnt.', min: 1, step: 1 },
 ];
 const MORE: readonly Field[] = [
   { key: 'rank', label: 'Rank', hint: 'Numbers for each row and column.', min: 1, step: 1 },
   { key: 'alpha', label: 'Alpha', hint: 'One to two times the rank.', min: 0, step: 'any' },
-  { key: 'targets', label: 'Targets', hint: 'all, attn, ffn, or names with commas' },
+  { key: 'targets', label: 'Targets', hint: 'all, attn, mlp, or names with commas' },
   { key: 'dropout', label: 'Dropout', hint: '0.05 to 0.1 against learning by heart.', min: 0, step: 'any' },
   { key: 'length', label: 'Longest example, tokens', hint: 'A longer one is cut.', min: 8, step: 1 },
   { key: 'rows', label: 'Tokens computed at once', hint: 'Fewer take less memory.', min: 8, step: 1 },
   { key: 'schedule', label: 'Schedule', hint: 'How the rate falls.', choices: ['cosine', 'linear', 'constant'] },
   { key: 'warmup', label: 'Warm-up, steps', hint: 'The rate rises first.', min: 0, step: 1 },
+  { key: 'patience', label: 'Patience', hint: 'Held-out losses without a better one that end the run; 0 for none.', min: 0, step: 1 },
   { key: 'decay', label: 'Decay', hint: 'Larger harms other answers less.', min: 0, step: 'any' },
   { key: 'seed', label: 'Seed', hint: 'Equal seeds give equal runs.', min: 0, step: 1 },
   { key: 'learn', label: 'Learns', hint: 'Which tokens are learnt.', choices: ['completions', 'all'] },
@@ -108,9 +110,10 @@ export class OptionsForm {
     this.value = await kept.get();
   }
 
-  /** Shows the defaults where nothing is chosen. */
-  showDefaults(facts: TrainFacts | undefined, heldOut: number): void {
-    const defaults: Record<string, unknown> = { ...facts?.options, heldOut };
+  /** Shows the trainer's defaults where nothing is chosen. */
+  showDefaults(facts: TrainFacts | undefined): void {
+    const method = facts?.options.method as Record<string, unknown> | undefined;
+    const defaults: Record<string, unknown> = { ...facts?.options, ...method, heldOut: facts?.validation };
     for (const [key, input] of this.#inputs) {
       const value = defaults[key];
       const text = String(typeof value === 'number' ? Number(value.toPrecision(4)) : (value ?? 'default'));

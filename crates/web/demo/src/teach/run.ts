@@ -1,19 +1,22 @@
 /** A run of training: checked, stepped, kept, and gone on with after a reload or a lost device. */
-import type { NamedBytes, Piece, StepResult } from '@weft-llm/web';
-import type { Trainer } from '../engine/api.js';
+import type { Ended, NamedBytes, Piece, Progress, StepRecord, StepResult } from '@weft-llm/web';
+import type { Trainer, Work } from '../engine/api.js';
 import { isCancelled, lineOf, sentenceOf } from '../engine/errors.js';
 import { host } from '../models/host.js';
 import { announce } from '../ui/announce.js';
 import { digits } from '../ui/format.js';
+import { tellError } from '../ui/notice.js';
+import { describeProgress } from '../ui/progress.js';
 import { Signal } from '../ui/signal.js';
-import { forgetRun, keepRun, keptCheckpoint, keptRun, type KeptRun, type LogEntry } from './kept.js';
+import { forgetRun, keepRun, keptCheckpoint, keptRun, type KeptRun } from './kept.js';
 import { joined, type Split } from './lines.js';
 import { trainOptions, type RunOptions } from './options.js';
 
 export type RunState =
   | { readonly kind: 'none' | 'checking' }
   | { readonly kind: 'kept'; readonly run: KeptRun }
-  | { readonly kind: 'ready' | 'running' | 'stopped' | 'done' };
+  | { readonly kind: 'ready' | 'running' | 'stopped' }
+  | { readonly kind: 'done'; readonly ended: Ended };
 
 /** A refused line, or a sentence about the whole run. */
 export interface RunError {
@@ -27,9 +30,6 @@ interface Plan {
 }
 
 const CHECKPOINT_EVERY_MS = 20_000;
-/** Held-out losses of a run. */
-const VALIDATIONS = 10;
-const MOST_SKIPPED = 10;
 const SHOWN_EXAMPLES = 5;
 /** A reader of the screen hears the loss at these parts of a run. */
 const TOLD_PARTS = 4;
@@ -37,11 +37,16 @@ const LOCK = 'weft run';
 
 class Run {
   readonly state = new Signal<RunState>({ kind: 'none' });
-  readonly log = new Signal<readonly LogEntry[]>([]);
+  /** The steps, as the trainer tells them. */
+  readonly log = new Signal<readonly StepRecord[]>([]);
   readonly error = new Signal<RunError | undefined>(undefined);
-  /** What happens within a step. */
+  /** What happens now. */
   readonly progress = new Signal('');
+  /** Whether steps are done that no checkpoint has. */
+  readonly unkept = new Signal(false);
   examples: readonly (readonly Piece[])[] = [];
+  /** Examples that the trainer leaves out: too long, or nothing to learn. */
+  leftOut = 0;
   trainer: Trainer | undefined;
   total = 0;
   #plan: Plan | undefined;
@@ -50,11 +55,17 @@ class Run {
   #cancel = new AbortController();
   #ended: Promise<void> = Promise.resolve();
   #checkpointed = 0;
+  #keepFailed = false;
   #due = false;
   #release: () => void = () => {};
 
   get running(): boolean {
     return this.state.value.kind === 'running';
+  }
+
+  /** Whether a new run takes the place of a kept one. */
+  async replaces(): Promise<boolean> {
+    return (await keptRun()) !== undefined;
   }
 
   /** Finds the run of an earlier visit. */
@@ -74,6 +85,7 @@ class Run {
     this.state.value = { kind: 'checking' };
     this.#plan = { split, options };
     this.#kept = undefined;
+    this.unkept.value = false;
     try {
       await this.#open();
       this.state.value = { kind: 'ready' };
@@ -81,6 +93,8 @@ class Run {
     } catch (error) {
       this.#fail(error);
       return false;
+    } finally {
+      this.progress.value = '';
     }
   }
 
@@ -89,22 +103,37 @@ class Run {
     const plan = this.#plan;
     if (ready === undefined || plan === undefined) throw new Error('load a model first');
     const { learnt, heldOut } = plan.split;
-    const options = { ...trainOptions(plan.options), data: joined(learnt) };
-    this.trainer = await host.exclusive(() =>
-      ready.model.trainer(heldOut.length > 0 ? { ...options, validation: joined(heldOut) } : options),
-    );
-    const { steps } = this.trainer.facts.options;
-    this.total = typeof steps === 'number' ? steps : this.trainer.facts.stepsPerEpoch;
+    const given = { ...trainOptions(plan.options), data: joined(learnt) };
+    // Without validation lines the trainer holds out its own share of many examples.
+    const options = heldOut.length > 0 ? { ...given, validation: joined(heldOut) } : given;
+    const onProgress = (progress: Progress) => {
+      this.progress.value = describeProgress(progress);
+    };
+    this.trainer = await host.exclusive(() => ready.model.trainer(options, { onProgress }));
+    const { steps, examples, validation } = this.trainer.facts;
+    this.total = steps;
+    this.leftOut = learnt.length + heldOut.length - examples - validation;
     this.examples = await this.trainer.examples(SHOWN_EXAMPLES);
   }
 
   #fail(error: unknown): void {
-    const line = lineOf(error);
-    // The engine counts the lines that it got. The person counts the lines of the file.
-    const original = line === undefined ? undefined : this.#plan?.split.learnt[line - 1]?.line;
-    this.error.value = { sentence: sentenceOf(error), ...(original !== undefined && { line: original }) };
+    this.error.value = this.#refusal(error);
     announce(this.error.value.sentence);
     this.state.value = this.trainer === undefined ? { kind: 'none' } : { kind: 'stopped' };
+  }
+
+  /**
+   * The engine counts the lines that it got, and names them. The person counts the lines of the
+   * whole file.
+   */
+  #refusal(error: unknown): RunError {
+    const sentence = sentenceOf(error);
+    const line = lineOf(error);
+    const named = /^(data|validation), line \d+: /i.exec(sentence);
+    const lines = named?.[1]?.toLowerCase() === 'validation' ? this.#plan?.split.heldOut : this.#plan?.split.learnt;
+    const original = line === undefined ? undefined : lines?.[line - 1]?.line;
+    if (original === undefined) return { sentence };
+    return { line: original, sentence: sentence.slice(named?.[0].length ?? 0) };
   }
 
   /** Goes on with the run of an earlier visit. */
@@ -123,14 +152,18 @@ class Run {
       if (checkpoint === undefined) throw new Error('the browser has deleted the checkpoint; start the run again');
       await this.#open();
       await this.trainer!.restore(checkpoint);
-      this.log.value = run.log.filter(({ step }) => step <= run.step);
+      this.log.value = await this.trainer!.log();
     } catch (error) {
       await this.#closeTrainer();
       this.error.value = { sentence: sentenceOf(error) };
       this.state.value = { kind: 'kept', run };
       return;
+    } finally {
+      this.progress.value = '';
     }
-    await this.start();
+    this.unkept.value = false;
+    if (run.ended === null) return this.start();
+    this.state.value = { kind: 'done', ended: run.ended };
   }
 
   async start(): Promise<void> {
@@ -140,6 +173,7 @@ class Run {
       return;
     }
     this.error.value = undefined;
+    this.#keepFailed = false;
     this.#cancel = new AbortController();
     this.state.value = { kind: 'running' };
     announce('The run has started.');
@@ -172,11 +206,10 @@ class Run {
   async #untilEnd(): Promise<void> {
     this.#checkpointed = performance.now();
     try {
-      await this.#steps();
-      await this.#keep();
-      const done = this.#step() >= this.total;
-      this.state.value = { kind: done ? 'done' : 'stopped' };
-      announce(done ? 'The run has ended.' : `The run was stopped after step ${this.#step()}.`);
+      const ended = await this.#steps();
+      await this.#keep(ended);
+      this.state.value = ended === null ? { kind: 'stopped' } : { kind: 'done', ended };
+      announce(ended === null ? `The run was stopped after step ${this.#step()}.` : describeEnd(ended));
     } catch (error) {
       this.#fail(error);
     } finally {
@@ -186,70 +219,92 @@ class Run {
   }
 
   #step(): number {
-    return this.log.value.at(-1)?.step ?? 0;
+    return this.log.value.at(-1)?.number ?? 0;
   }
 
-  async #steps(): Promise<void> {
-    let skipped = 0;
-    while (this.#step() < this.total) {
-      let result: StepResult;
+  /** Steps until the trainer says that the run has ended, or the person stops it. */
+  async #steps(): Promise<Ended | null> {
+    for (;;) {
       try {
-        result = await this.#one();
+        const result = await this.#one();
+        const ended = result.validates ? await this.#evaluate(result) : result.ended;
+        this.#tell(result);
+        if (ended !== null) return ended;
       } catch (error) {
-        if (isCancelled(error) || this.#cancel.signal.aborted) return;
+        if (isCancelled(error) || this.#cancel.signal.aborted) return null;
         await this.#afterLoss(error);
         continue;
       }
-      skipped = result.skipped ? skipped + 1 : 0;
-      if (skipped >= MOST_SKIPPED) {
-        throw new Error(`${MOST_SKIPPED} steps in a row had a loss that is no number; take a smaller rate`);
-      }
-      await this.#measure(result);
-      if (this.#due || performance.now() - this.#checkpointed > CHECKPOINT_EVERY_MS) await this.#keep();
+      if (this.#due || performance.now() - this.#checkpointed > CHECKPOINT_EVERY_MS) await this.#keep(null);
     }
   }
 
-  #one(): Promise<StepResult> {
+  /** Does a part of a step when no answer is under way. */
+  #work<T>(step: number, what: string, work: (options: Work) => Promise<T>): Promise<T> {
     const { signal } = this.#cancel;
-    return host.exclusive(async () => {
+    const tellPart = (part: string) => {
+      this.progress.value = [`Step ${step} of ${this.total}`, what, part].filter(Boolean).join(', ');
+    };
+    const onProgress = (progress: Progress) => {
+      const { phase, done, total } = progress;
+      if (phase !== 'step') tellPart(describeProgress(progress).toLowerCase());
+      // The layers pass several times in a step: forwards, backwards, for each part of the batch.
+      else tellPart(total > 0 ? `layer ${done} of ${total}` : '');
+    };
+    tellPart('waits for its turn');
+    return host.exclusive(() => {
       signal.throwIfAborted();
-      return this.trainer!.step({
-        signal,
-        onProgress: ({ done, total }) => {
-          this.progress.value = total > 0 ? `${Math.round((100 * done) / total)}% of the step` : '';
-        },
-      });
+      tellPart('');
+      return work({ signal, onProgress });
     });
   }
 
-  /** Adds the step to the log, with the held-out loss where it is due. */
-  async #measure({ number, loss, norm, rate }: StepResult): Promise<void> {
-    const every = Math.max(1, Math.round(this.total / VALIDATIONS));
-    const due = this.#plan!.split.heldOut.length > 0 && (number === 1 || number % every === 0 || number === this.total);
-    const validation = due ? (await host.exclusive(() => this.trainer!.evaluate())).loss : undefined;
-    this.log.value = [
-      ...this.log.value,
-      { step: number, loss, norm, rate, ...(validation !== undefined && { validation }) },
-    ];
-    if (number % Math.max(1, Math.round(this.total / TOLD_PARTS)) === 0) {
-      announce(`Step ${number} of ${this.total}, loss ${digits(loss)}.`);
+  async #one(): Promise<StepResult> {
+    const result = await this.#work(this.#step() + 1, '', (work) => this.trainer!.step(work));
+    const { number, loss, norm, rate, tokens, validation, skipped } = result;
+    this.log.value = [...this.log.value, { number, loss, norm, rate, tokens, validation, skipped }];
+    this.unkept.value = true;
+    return result;
+  }
+
+  /** Measures the held-out loss after a step. A stop cuts it, and does not undo the end of a run. */
+  async #evaluate({ number, ended }: StepResult): Promise<Ended | null> {
+    try {
+      const found = await this.#work(number, 'held-out examples', (work) => this.trainer!.evaluate(undefined, work));
+      const earlier = this.log.value.slice(0, -1);
+      this.log.value = [...earlier, { ...this.log.value.at(-1)!, validation: found.loss }];
+      return found.ended;
+    } catch (error) {
+      if (ended === null || !isCancelled(error)) throw error;
+      return ended;
     }
   }
 
-  async #keep(): Promise<void> {
+  #tell({ number, loss }: StepResult): void {
+    if (number % Math.max(1, Math.round(this.total / TOLD_PARTS)) !== 0) return;
+    announce(`Step ${number} of ${this.total}, loss ${digits(loss)}.`);
+  }
+
+  /** Keeps a checkpoint. A browser without space for one does not end the run. */
+  async #keep(ended: Ended | null): Promise<void> {
     const { ready } = host;
     if (ready === undefined || this.trainer === undefined || this.log.value.length === 0) return;
     const { digest } = ready.model.info;
     const { name, origin } = ready.choice;
     const { split, options } = this.#plan!;
     const checkpoint = await host.exclusive(() => this.trainer!.checkpoint());
-    const { learnt, heldOut } = split;
     const model = { name, digest, ...(origin && { origin }) };
-    const kept = { model, learnt, heldOut, options, total: this.total, log: this.log.value, step: this.#step() };
-    await keepRun(kept, checkpoint);
-    this.#kept = kept;
+    const kept = { model, ...split, options, total: this.total, log: this.log.value, step: this.#step(), ended };
     this.#checkpointed = performance.now();
     this.#due = false;
+    try {
+      await keepRun(kept, checkpoint);
+      this.#kept = kept;
+      this.unkept.value = false;
+    } catch (error) {
+      if (!this.#keepFailed) tellError(error);
+      this.#keepFailed = true;
+    }
   }
 
   /** Goes back to the last checkpoint if the error is a loss of the device or of the worker. */
@@ -260,7 +315,8 @@ class Run {
     const kept = this.#kept;
     const checkpoint = kept && (await keptCheckpoint(kept));
     if (checkpoint) await this.trainer!.restore(checkpoint);
-    this.log.value = kept && checkpoint ? kept.log : [];
+    this.log.value = checkpoint ? await this.trainer!.log() : [];
+    this.unkept.value = false;
   }
 
   /** The factors as they are now, between two steps. */
@@ -283,6 +339,7 @@ class Run {
   async close(): Promise<void> {
     await this.stop();
     await this.#closeTrainer();
+    this.unkept.value = false;
     this.state.value = { kind: 'none' };
   }
 
@@ -294,6 +351,15 @@ class Run {
   }
 }
 
+/** The end of a run in a sentence. */
+export function describeEnd(ended: Ended): string {
+  return {
+    steps: 'The run has ended.',
+    flat: 'The run has ended: the loss gets no better.',
+    patience: 'The run has ended: the held-out loss gets no better.',
+  }[ended];
+}
+
 export const run = new Run();
 
 host.beforeLeaving.add(async () => {
@@ -302,3 +368,14 @@ host.beforeLeaving.add(async () => {
   await run.restore();
 });
 document.addEventListener('visibilitychange', () => document.hidden && run.checkpointSoon());
+
+/** The browser asks before the page is left with steps that no checkpoint has. */
+const askToStay = (event: BeforeUnloadEvent): void => {
+  event.preventDefault();
+  run.checkpointSoon();
+};
+// A listener that is always there would keep the page out of the browser's back-forward cache.
+run.unkept.watch((unkept) => {
+  if (unkept) window.addEventListener('beforeunload', askToStay);
+  else window.removeEventListener('beforeunload', askToStay);
+});

@@ -1,4 +1,6 @@
 /** The view Teach: examples, settings, what the run takes, the run, comparing, the adapter. */
+import type { Piece } from '@weft-llm/web';
+import type { Trainer } from '../engine/api.js';
 import { host } from '../models/host.js';
 import { reopen } from '../models/recent.js';
 import { sentenceOf } from '../engine/errors.js';
@@ -11,28 +13,54 @@ import { Chart, summary } from './chart.js';
 import { compareSection } from './compare.js';
 import { DataPanel } from './data.js';
 import type { KeptRun } from './kept.js';
-import { heldOutByDefault, split } from './lines.js';
+import { split } from './lines.js';
 import { OptionsForm } from './options.js';
-import { run, type RunState } from './run.js';
+import { describeEnd, run, type RunState } from './run.js';
 import { zip } from './zip.js';
 
 const button = (label: string, kind: string, onclick: () => void) =>
   h('button', { type: 'button', class: kind, onclick }, label);
 
-/** What the run takes and learns, as a checked trainer tells it. */
+/** What a checked run learns, and what has no effect. */
+function factsOf({ facts }: Trainer): string {
+  const sentences = [
+    `${counted(facts.examples, 'example')} with ${count(facts.tokens)} tokens, of which ${count(facts.learntTokens)} are learnt.`,
+    facts.validation > 0 && `${counted(facts.validation, 'example')} held out.`,
+    run.leftOut > 0 && `${counted(run.leftOut, 'example')} left out: too long, or with nothing to learn.`,
+    `${counted(facts.stepsPerEpoch, 'step')} a round, ${counted(run.total, 'step')} in all.`,
+    `${count(facts.parameters)} numbers are trained.`,
+    facts.unused.length > 0 && `These keys have no effect: ${facts.unused.join(', ')}.`,
+  ];
+  return sentences.filter(Boolean).join(' ');
+}
+
+function example(pieces: readonly Piece[], at: number): HTMLElement {
+  const label = `Example ${at + 1} as the model reads it`;
+  const texts = pieces.map(({ text, learnt }) => (learnt ? h('mark', {}, text) : text));
+  return h('pre', { tabindex: 0, role: 'region', 'aria-label': label }, ...texts);
+}
+
+/** What the run takes and learns, as a checked trainer tells it. It is folded while the run goes on. */
 function checkedSection(): HTMLElement {
   const facts = h('p');
   const memory = h('dl', { class: 'facts' });
   const examples = h('div', { class: 'examples' });
-  const node = h('section', {}, h('h2', {}, 'What will be learnt'), facts, examples, h('h3', {}, 'Memory'), memory);
-  run.state.watch(() => {
+  const details = h(
+    'details',
+    { class: 'more' },
+    h('summary', {}, 'Examples as the model reads them, and memory'),
+    examples,
+    h('h3', {}, 'Memory'),
+    memory,
+  );
+  const node = h('section', {}, h('h2', {}, 'What will be learnt'), facts, details);
+  run.state.watch(({ kind }) => {
     const { trainer } = run;
     show(node, trainer !== undefined);
+    details.open = kind === 'ready';
     if (trainer === undefined) return;
-    const { facts: told, memory: needs } = trainer;
-    facts.textContent =
-      `${counted(told.examples, 'example')} with ${count(told.tokens)} tokens, of which ${count(told.learntTokens)} are learnt. ` +
-      `${counted(told.stepsPerEpoch, 'step')} a round, ${counted(run.total, 'step')} in all. ${count(told.parameters)} numbers are trained.`;
+    const { memory: needs } = trainer;
+    facts.textContent = factsOf(trainer);
     const rows: [string, number][] = [
       ['Weights', needs.weights],
       ['Trained numbers', needs.parameters],
@@ -41,24 +69,16 @@ function checkedSection(): HTMLElement {
       ['In all', needs.total],
     ];
     memory.replaceChildren(...rows.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, bytes(value))]));
-    const piece = ({ text, learnt }: { text: string; learnt: boolean }) => (learnt ? h('mark', {}, text) : text);
-    const rendered = run.examples.map((pieces, at) =>
-      h(
-        'pre',
-        { tabindex: 0, role: 'region', 'aria-label': `Example ${at + 1} as the model reads it` },
-        ...pieces.map(piece),
-      ),
-    );
     examples.replaceChildren(
-      h('p', { class: 'muted' }, 'As the model reads them; what is learnt is ', h('mark', {}, 'marked'), '.'),
-      ...rendered,
+      h('p', { class: 'muted' }, 'What is learnt is ', h('mark', {}, 'marked'), '.'),
+      ...run.examples.map(example),
     );
   });
   return node;
 }
 
 function adapterSection(): HTMLElement {
-  const stem = () => `adapter-step-${run.log.value.at(-1)?.step ?? 0}`;
+  const stem = () => `adapter-step-${run.log.value.at(-1)?.number ?? 0}`;
   const peft = async () => download(`${stem()}.zip`, zip(await run.peft()));
   const gguf = async () => download(`${stem()}.gguf`, await run.gguf());
   const use = async () => {
@@ -99,10 +119,11 @@ function keptBanner(goOn: (kept: KeptRun) => void): HTMLElement {
   run.state.watch((state) => {
     show(node, state.kind === 'kept');
     if (state.kind !== 'kept') return;
-    const { step, total, model } = state.run;
-    text.textContent = `A run of ${model.name} is kept: step ${step} of ${total}.`;
+    const { step, total, model, ended } = state.run;
+    const end = ended === null ? '' : ' It has ended.';
+    text.textContent = `A run of ${model.name} is kept: step ${step} of ${total}.${end}`;
     actions.replaceChildren(
-      button(step < total ? 'Go on' : 'Open', 'primary', () => goOn(state.run)),
+      button(ended === null ? 'Go on' : 'Open', 'primary', () => goOn(state.run)),
       button('Delete', '', () => void forget().catch(tellError)),
     );
   });
@@ -121,15 +142,15 @@ function describe(state: RunState): string {
   const last = log.value.at(-1);
   switch (state.kind) {
     case 'checking':
-      return 'Checks the examples…';
+      return run.progress.value || 'Checks the examples';
     case 'running': {
-      if (last === undefined) return `Step 1 of ${total}. ${run.progress.value}`;
-      return `Step ${last.step} of ${total}, loss ${digits(last.loss)}. ${run.progress.value}`;
+      const now = run.progress.value || `Step ${(last?.number ?? 0) + 1} of ${total}`;
+      return last === undefined ? `${now}.` : `${now}. Loss ${digits(last.loss)} at step ${last.number}.`;
     }
     case 'stopped':
-      return `Stopped after step ${last?.step ?? 0} of ${total}. ${summary(log.value)}`;
+      return `Stopped after step ${last?.number ?? 0} of ${total}. ${summary(log.value)}`;
     case 'done':
-      return `The run has ended. ${summary(log.value)}`;
+      return `${describeEnd(state.ended)} ${summary(log.value)}`;
     default:
       return '';
   }
@@ -138,33 +159,37 @@ function describe(state: RunState): string {
 export function teachView(): HTMLElement {
   /** Whether data or settings differ from what was checked. */
   let stale = true;
-  const heldOut = () => options.value.heldOut ?? heldOutByDefault(data.checked.examples.length);
   const changed = () => {
     stale = true;
-    options.showDefaults(undefined, heldOutByDefault(data.checked.examples.length));
+    options.showDefaults(undefined);
     update();
   };
   const data: DataPanel = new DataPanel(changed);
   const options: OptionsForm = new OptionsForm(changed);
 
   const check = async (): Promise<boolean> => {
-    const sound = await run.check(split(data.checked.examples, heldOut()), options.value);
+    const sound = await run.check(split(data.checked.examples, options.value.heldOut ?? 0), options.value);
     if (sound) {
       stale = false;
-      options.showDefaults(run.trainer?.facts, heldOut());
+      options.showDefaults(run.trainer?.facts);
     }
     update();
     return sound;
   };
   const start = async () => {
-    if (run.state.value.kind === 'stopped' && !stale) return run.start();
-    if (!stale || (await check())) await run.start();
+    const { kind } = run.state.value;
+    if (kind === 'stopped' && !stale) return run.start();
+    const question = 'Replace the run that is kept, and what it has learnt?';
+    if ((await run.replaces()) && !(await confirmed(question, 'Replace'))) return;
+    if (kind === 'ready' && !stale) return run.start();
+    if (await check()) await run.start();
   };
   const goOn = async (kept: KeptRun) => {
     await loadModelOf(kept);
     options.value = kept.options;
     stale = false;
     await run.goOn(kept);
+    options.showDefaults(run.trainer?.facts);
   };
   const act = (work: () => Promise<unknown>) => () =>
     void work().catch((error: unknown) => tell(sentenceOf(error), 'bad'));
@@ -182,6 +207,21 @@ export function teachView(): HTMLElement {
   const checked = checkedSection();
   const learnt = h('div', {}, compareSection(), adapterSection());
 
+  const running = h(
+    'section',
+    { class: 'run' },
+    h('h2', {}, 'Run'),
+    h('div', { class: 'row' }, starting, stopping, checking),
+    status,
+    bar,
+    error,
+    chart.node,
+  );
+  run.state.watch(({ kind }) => {
+    // What will be learnt came in above the button that was pressed, or was folded.
+    if (kind === 'running') requestAnimationFrame(() => running.scrollIntoView({ block: 'nearest' }));
+  });
+
   const update = () => {
     const { kind } = run.state.value;
     const usable = host.ready !== undefined && data.checked.examples.length > 0 && data.checked.errors.length === 0;
@@ -190,9 +230,9 @@ export function teachView(): HTMLElement {
     starting.disabled = !usable || busy;
     show(starting, kind !== 'running');
     show(stopping, kind === 'running');
-    starting.textContent = kind === 'stopped' && !stale ? 'Go on' : 'Start';
+    starting.textContent = kind === 'stopped' && !stale ? 'Go on' : kind === 'done' ? 'Start again' : 'Start';
     show(bar, kind === 'running');
-    bar.value = run.total > 0 ? (run.log.value.at(-1)?.step ?? 0) / run.total : 0;
+    bar.value = run.total > 0 ? (run.log.value.at(-1)?.number ?? 0) / run.total : 0;
     status.textContent = describe(run.state.value);
     show(chart.node, run.log.value.length > 0);
     show(learnt, run.trainer !== undefined && run.log.value.length > 0);
@@ -206,8 +246,8 @@ export function teachView(): HTMLElement {
   });
   run.error.watch((found) => {
     show(error, found !== undefined);
-    error.textContent = found?.sentence ?? '';
-    if (found?.line !== undefined) data.showError({ line: found.line, sentence: found.sentence });
+    error.textContent = found?.line === undefined ? (found?.sentence ?? '') : `Line ${found.line}: ${found.sentence}`;
+    if (found?.line !== undefined) data.showError({ line: found.line, sentence: `: ${found.sentence}` });
   });
 
   void Promise.all([data.restore(), options.restore(), run.restore()]).catch(tellError);
@@ -227,16 +267,7 @@ export function teachView(): HTMLElement {
       data.node,
       h('section', {}, h('h2', {}, 'Settings'), options.node),
       checked,
-      h(
-        'section',
-        { class: 'run' },
-        h('h2', {}, 'Run'),
-        h('div', { class: 'row' }, starting, stopping, checking),
-        status,
-        bar,
-        error,
-        chart.node,
-      ),
+      running,
       learnt,
     ),
   );

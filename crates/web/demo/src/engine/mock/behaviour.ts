@@ -14,6 +14,9 @@ type Behaviour =
   | 'crash'
   /** Snapshots are larger than the page keeps. */
   | 'large-snapshot'
+  /** A run ends early: its loss is flat, or the held-out loss gets no better. */
+  | 'flat'
+  | 'patience'
   /** The browser has a GPU. */
   | 'gpu';
 

@@ -90,7 +90,9 @@ export class Model {
   }
 
   async session(options: SessionOptions = {}): Promise<Session> {
-    return new Session(options.context ?? 1024, () => this.#open);
+    const session = new Session(options.context ?? 1024, () => this.#open);
+    await session.setAdapters(options.adapters ?? []);
+    return session;
   }
 
   async adapter(files: readonly NamedBytes[]): Promise<Adapter> {

@@ -1,6 +1,15 @@
 /** The mock's trainer: a loss that falls, and examples cut at the completion. */
-import type { Evaluation, NamedBytes, Piece, StepResult, TrainFacts, TrainMemory, TrainOptions } from '../../../../js/src/types.js';
-import { once, pause, progress, WeftError } from './behaviour.js';
+import type {
+  Evaluation,
+  NamedBytes,
+  Piece,
+  StepRecord,
+  StepResult,
+  TrainFacts,
+  TrainMemory,
+  TrainOptions,
+} from '../../../../js/src/types.js';
+import { has, once, pause, progress, WeftError } from './behaviour.js';
 
 interface Work {
   readonly onProgress?: (progress: { phase: 'step'; done: number; total: number }) => void;
@@ -32,6 +41,19 @@ function pieces(line: Line): Piece[] {
   ];
 }
 
+async function read(name: string, data: string | Uint8Array | Blob): Promise<Line[]> {
+  const lines: Line[] = [];
+  for (const [at, line] of (await textOf(data)).split('\n').entries()) {
+    if (line.trim() === '') continue;
+    const parsed = JSON.parse(line) as Line;
+    if (parsed.completion === '') {
+      throw new WeftError('train', `${name}, line ${at + 1}: nothing to learn: the completion is empty`, at + 1);
+    }
+    lines.push(parsed);
+  }
+  return lines;
+}
+
 export class Trainer {
   readonly facts: TrainFacts;
   readonly memory: TrainMemory = {
@@ -42,12 +64,13 @@ export class Trainer {
     total: 29_886_144,
   };
   readonly #lines: readonly Line[];
-  #number = 0;
+  #log: StepRecord[] = [];
 
-  private constructor(options: TrainOptions, lines: readonly Line[]) {
+  private constructor(options: TrainOptions, lines: readonly Line[], validation: number) {
     this.#lines = lines;
     const batch = options.batch ?? 8;
     const perEpoch = Math.ceil(lines.length / batch);
+    const steps = options.steps ?? perEpoch * 30;
     this.facts = {
       examples: lines.length,
       documents: lines.length,
@@ -55,57 +78,68 @@ export class Trainer {
       learntTokens: lines.length * 7,
       stepsPerEpoch: perEpoch,
       parameters: 327_680,
-      validation: 0,
-      steps: options.steps ?? perEpoch * 30,
+      validation,
+      steps,
       unused: [],
       options: {
-        rank: options.method?.rank ?? 16,
-        alpha: options.method?.alpha ?? 32,
-        targets: options.method?.targets ?? 'all',
+        method: {
+          rank: options.method?.rank ?? 16,
+          alpha: options.method?.alpha ?? 32,
+          targets: options.method?.targets ?? 'all',
+          dropout: options.method?.dropout ?? 0,
+        },
         batch,
         rows: options.rows ?? 512,
-        length: options.length ?? 1024,
         rate: options.rate ?? 2e-3,
         schedule: options.schedule ?? 'cosine',
         warmup: options.warmup ?? 3,
-        steps: options.steps ?? perEpoch * 30,
+        steps,
+        patience: options.patience ?? 3,
         decay: options.decay ?? 2,
         shuffle: options.shuffle ?? true,
         seed: options.seed ?? 0,
-        learn: options.learn ?? 'completions',
       },
     };
   }
 
   static async of(options: TrainOptions): Promise<Trainer> {
-    const lines: Line[] = [];
-    for (const [at, line] of (await textOf(options.data)).split('\n').entries()) {
-      if (line.trim() === '') continue;
-      const parsed = JSON.parse(line) as Line;
-      if (parsed.completion === '') throw new WeftError('data', `line ${at + 1}: the completion is empty`, at + 1);
-      lines.push(parsed);
-    }
+    const lines = await read('data', options.data);
+    const validation = options.validation === undefined ? [] : await read('validation', options.validation);
     await pause(20);
-    return new Trainer(options, lines);
+    // As the engine does: a line that is too long is left out.
+    return new Trainer(options, lines.filter(({ prompt }) => (prompt?.length ?? 0) < 5000), validation.length);
   }
 
   async examples(count: number): Promise<Piece[][]> {
     return this.#lines.slice(0, count).map(pieces);
   }
 
+  async log(): Promise<StepRecord[]> {
+    return [...this.#log];
+  }
+
   async step(work: Work = {}): Promise<StepResult> {
     await progress('step', 176, 4, 10, work as Parameters<typeof progress>[4]);
-    if (this.#number === 5 && once('lost')) throw new WeftError('device-lost', 'the device was lost');
-    this.#number += 1;
-    const n = this.#number;
+    if (this.#log.length === 5 && once('lost')) throw new WeftError('device-lost', 'the device was lost');
+    const n = this.#log.length + 1;
     const loss = 4.2 * Math.exp(-n / 12) + 0.04 + 0.25 * Math.exp(-n / 30) * Math.abs(Math.sin(n * 2.3));
     const record = { number: n, loss, norm: loss / 2, rate: 2e-3, tokens: 176, validation: null, skipped: false };
-    return { ...record, targets: 56, seconds: 0.04, validates: false, ended: null };
+    this.#log.push(record);
+    // An odd rule, so that the tests see that the page has none of its own.
+    const validates = this.facts.validation > 0 && n % 7 === 0;
+    return { ...record, targets: 56, seconds: 0.04, validates, ended: this.#ended() };
   }
 
   async evaluate(_data?: unknown, work: Work = {}): Promise<Evaluation> {
     await pause(10, work.signal);
-    return { loss: 3.9 * Math.exp(-this.#number / 14) + 0.31, targets: 21, ended: null };
+    const loss = 3.9 * Math.exp(-this.#log.length / 14) + 0.31;
+    this.#log[this.#log.length - 1] = { ...this.#log.at(-1)!, validation: loss };
+    return { loss, targets: 21, ended: has('patience') && this.#log.length >= 14 ? 'patience' : this.#ended() };
+  }
+
+  #ended(): 'flat' | 'steps' | null {
+    if (has('flat') && this.#log.length >= 12) return 'flat';
+    return this.#log.length >= this.facts.steps ? 'steps' : null;
   }
 
   async savePeft(): Promise<NamedBytes[]> {
@@ -120,11 +154,11 @@ export class Trainer {
   }
 
   async checkpoint(): Promise<Uint8Array> {
-    return encoder.encode(JSON.stringify({ number: this.#number }));
+    return encoder.encode(JSON.stringify(this.#log));
   }
 
   async restore(bytes: Uint8Array): Promise<void> {
-    this.#number = (JSON.parse(decoder.decode(bytes)) as { number: number }).number;
+    this.#log = JSON.parse(decoder.decode(bytes)) as StepRecord[];
   }
 
   async close(): Promise<void> {}
