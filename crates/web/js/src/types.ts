@@ -368,6 +368,7 @@ export interface Verified {
 /** The space that the browser gives this page, in bytes. */
 export interface Storage {
   readonly used: number;
+  /** 0 where the browser does not tell. */
   readonly quota: number;
   /** Whether the browser never deletes the files by itself. */
   readonly persistent: boolean;

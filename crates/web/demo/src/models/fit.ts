@@ -31,7 +31,8 @@ export function fit(size: number, memory: number, room: Room): Verdict {
   if (!gpu && memory > MOST_CPU_BYTES) {
     return { fits: false, reason: `takes ${bytes(memory)}; without a GPU a page has ${bytes(MOST_CPU_BYTES)}` };
   }
-  const free = room.storage === undefined ? Infinity : room.storage.quota - room.storage.used;
+  const { storage } = room;
+  const free = storage === undefined || storage.quota === 0 ? Infinity : storage.quota - storage.used;
   if (size > free) return { fits: false, reason: `no space: the browser has ${bytes(Math.max(0, free))} left` };
   if (room.memory !== undefined && memory > room.memory * SHARE) {
     return { fits: false, reason: `takes ${bytes(memory)} of memory; this device tells ${bytes(room.memory)}` };

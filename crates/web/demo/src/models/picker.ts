@@ -194,7 +194,11 @@ function cacheSection(
   });
   const room =
     storage &&
-    h('p', { class: 'muted' }, `${bytes(storage.used)} used, ${bytes(storage.quota)} allowed by the browser. `);
+    h(
+      'p',
+      { class: 'muted' },
+      storage.quota > 0 && `${bytes(storage.used)} used, ${bytes(storage.quota)} allowed by the browser. `,
+    );
   if (storage && !storage.persistent) {
     const persist = async () => {
       const granted = await engine.cache.persist();

@@ -14,7 +14,7 @@ interface PickerWindow {
 /** Lets the user pick files. Firefox and Safari have no handles and get the form's own picker. */
 export async function pickFiles(accept: string): Promise<Picked[]> {
   const picker = (window as PickerWindow).showOpenFilePicker;
-  if (picker === undefined || !('getFile' in FileSystemFileHandle.prototype)) return pickByForm(accept);
+  if (picker === undefined) return pickByForm(accept);
   try {
     const handles = await picker.call(window, { multiple: true });
     return await Promise.all(handles.map(async (handle) => ({ file: await handle.getFile(), handle })));

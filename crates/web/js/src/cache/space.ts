@@ -10,7 +10,7 @@ const SPARE_BYTES = 8 << 20;
 const GIGABYTE = 1e9;
 
 export async function storage(): Promise<Omit<Storage, 'persistent'>> {
-  const { usage = 0, quota = 0 } = (await navigator.storage?.estimate()) ?? {};
+  const { usage = 0, quota = 0 } = (await navigator.storage?.estimate?.()) ?? {};
   return { used: usage, quota };
 }
 
@@ -26,6 +26,8 @@ export async function cachedFiles(): Promise<CachedFile[]> {
 export async function checkSpace(needed: number): Promise<void> {
   if (needed === 0) return;
   const { used, quota } = await storage();
+  // Safari before 17 does not tell: the write itself fails if there is no space.
+  if (quota === 0) return;
   const available = Math.max(0, quota - used);
   if (needed + SPARE_BYTES <= available) return;
   const oldest = (await cachedFiles()).reverse();

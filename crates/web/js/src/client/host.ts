@@ -38,13 +38,13 @@ export const cache = {
 
   /** The space of this page. */
   async storage(): Promise<Storage> {
-    const [space, persistent] = await Promise.all([callHost('storage', []), manager().persisted()]);
-    return { ...space, persistent };
+    const [space, persistent] = await Promise.all([callHost('storage', []), manager().persisted?.()]);
+    return { ...space, persistent: persistent ?? false };
   },
 
   /** Asks the browser never to delete the files by itself. Returns whether it agreed. */
   async persist(): Promise<boolean> {
-    return manager().persist();
+    return (await manager().persist?.()) ?? false;
   },
 };
 
