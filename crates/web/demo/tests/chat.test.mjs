@@ -1,7 +1,7 @@
 // The view Chat with canned answers.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { answer, ask, launch, serve, visit } from './site.mjs';
+import { answer, ask, hide, launch, serve, snapshot, visit } from './site.mjs';
 
 let site, browser;
 before(async () => ([site, browser] = await Promise.all([serve(), launch()])));
@@ -141,19 +141,46 @@ page(
 page('keeps the session when the page is hidden, and gives it back', {}, async ({ page }) => {
   await ask(page, 'one two three four five');
   await hide(page);
-  await page.waitForFunction(async () => {
-    const root = await navigator.storage.getDirectory();
-    const folder = await root.getDirectoryHandle('pages', { create: true });
-    for await (const name of folder.keys()) if (name.startsWith('snapshot-')) return true;
-    return false;
-  });
+  await snapshot(page);
   await page.reload();
   await page.locator('.dot.ready').waitFor();
   await page.locator('.turn.assistant').waitFor();
-  await page.waitForTimeout(100);
   await ask(page, 'six');
   // Without the snapshot nothing of the prompt would be there.
   await page.locator('.turn.assistant', { hasText: 'prompt tokens reused' }).waitFor();
+});
+
+page('keeps a small session after an answer, for a tab that crashes', {}, async ({ page }) => {
+  await ask(page, 'one two three four five');
+  await snapshot(page);
+});
+
+page('tabs follow each other: the list, titles, answers, deletions', {}, async ({ page, context, problems }) => {
+  const visited = await visit(browser, site, { context });
+  const other = visited.page;
+  const list = (tab) => tab.locator('.conversations li');
+  await page.getByRole('button', { name: 'New chat' }).click();
+  await ask(page, 'first');
+  await list(other).filter({ hasText: 'first' }).waitFor();
+  await other.getByRole('button', { name: 'Rename: first' }).click();
+  await other.getByLabel('Title').fill('Renamed');
+  await other.keyboard.press('Enter');
+  await page.locator('.chat-title', { hasText: 'Renamed' }).waitFor();
+  await list(page).filter({ hasText: 'Renamed' }).waitFor();
+
+  // Both tabs have the conversation open.
+  await list(other).filter({ hasText: 'Renamed' }).getByRole('button').first().click();
+  await ask(other, 'second');
+  await page.getByText('You said: second', { exact: true }).first().waitFor();
+  assert.equal(await page.locator('.turn').count(), 4);
+  await ask(page, 'third');
+  await other.getByText('You said: third', { exact: true }).first().waitFor();
+
+  await other.getByRole('button', { name: 'Delete: Renamed' }).click();
+  await other.getByRole('button', { name: 'Delete', exact: true }).click();
+  await page.locator('.empty').waitFor();
+  assert.equal(await list(page).count(), 0);
+  problems.push(...visited.problems);
 });
 
 page('tells when the session is too large to keep', { mock: 'large-snapshot' }, async ({ page }) => {
@@ -161,15 +188,6 @@ page('tells when the session is too large to keep', { mock: 'large-snapshot' }, 
   await hide(page);
   await page.locator('.notice', { hasText: 'is kept, but not what the model computed' }).waitFor();
 });
-
-/** Lets the page see what it sees when another tab is chosen. */
-function hide(page) {
-  return page.evaluate(() => {
-    Object.defineProperty(document, 'hidden', { value: true, configurable: true });
-    document.dispatchEvent(new Event('visibilitychange'));
-    delete document.hidden;
-  });
-}
 
 page('exports Markdown and JSON', {}, async ({ page }) => {
   await ask(page, 'Where does Mira live?');

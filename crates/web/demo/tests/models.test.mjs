@@ -1,7 +1,7 @@
 // The choice of models: addresses, files, the cache, cancelling, errors.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { ask, launch, serve, visit } from './site.mjs';
+import { ask, drop, launch, serve, visit } from './site.mjs';
 
 let site, browser;
 before(async () => ([site, browser] = await Promise.all([serve(), launch()])));
@@ -97,20 +97,41 @@ page(
   },
 );
 
-/** Drops files on a part of the page. */
-function drop(page, selector, files) {
-  return page.evaluate(
-    ([selector, files]) => {
-      const dataTransfer = new DataTransfer();
-      for (const [name, text] of files) dataTransfer.items.add(new File([text], name));
-      const zone = document.querySelector(selector);
-      for (const type of ['dragenter', 'dragover', 'drop']) {
-        zone.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
-      }
+page('the preparation of the GPU is shown', { mock: 'gpu,slow-load', ready: false }, async ({ page }) => {
+  await page.locator('.banner', { hasText: /Prepares the GPU, \d+ of 30/ }).waitFor();
+  await page.locator('.dot.ready').waitFor();
+});
+
+page(
+  'a browser without pickers, writable files, locks and channels has its other paths',
+  {
+    init: () => {
+      delete window.showOpenFilePicker;
+      delete DataTransferItem.prototype.getAsFileSystemHandle;
+      delete FileSystemFileHandle.prototype.createWritable;
+      delete window.BroadcastChannel;
+      delete Navigator.prototype.locks;
+      delete Navigator.prototype.serviceWorker;
     },
-    [selector, files],
-  );
-}
+  },
+  async ({ page }) => {
+    await openModels(page);
+    const chosen = page.waitForEvent('filechooser');
+    await page.getByRole('button', { name: 'Choose a file' }).first().click();
+    await (await chosen).setFiles({ name: 'mine.gguf', mimeType: '', buffer: Buffer.from('GGUF and so on') });
+    await page.locator('.model-button', { hasText: 'mine.gguf' }).locator('.dot.ready').waitFor();
+    assert.match(await ask(page, 'Where does Mira live?'), /Bellwharf/);
+    // Snapshots are rows of the database then.
+    await page.waitForFunction(async () => {
+      const opening = indexedDB.open('weft');
+      await new Promise((opened) => (opening.onsuccess = opened));
+      const rows = opening.result.transaction('blobs').objectStore('blobs').getAllKeys();
+      await new Promise((read) => (rows.onsuccess = read));
+      opening.result.close();
+      return rows.result.some((key) => key.startsWith('snapshot-'));
+    });
+  },
+);
 
 page('a dropped file is a model', {}, async ({ page }) => {
   await drop(page, 'main', [['mine.gguf', 'GGUF and so on']]);

@@ -9,7 +9,6 @@ import { chromium } from 'playwright-core';
 
 const require = createRequire(import.meta.url);
 const AXE = join(dirname(require.resolve('axe-core')), 'axe.min.js');
-const ROOT = fileURLToPath(new URL('../dist-mock/', import.meta.url));
 /** The pages lie in a folder of the host, as on a static host of many sites. */
 const FOLDER = '/some/folder/';
 const TYPES = {
@@ -17,17 +16,19 @@ const TYPES = {
   '.js': 'text/javascript',
   '.css': 'text/css',
   '.svg': 'image/svg+xml',
+  '.wasm': 'application/wasm',
   '.webmanifest': 'application/manifest+json',
 };
 
-/** Serves the pages. `edits` are texts that the server puts in place of a file. */
-export async function serve(edits = new Map()) {
+/** Serves the pages of a build. `edits` are texts that the server puts in place of a file. */
+export async function serve(edits = new Map(), build = 'dist-mock') {
+  const root = fileURLToPath(new URL(`../${build}/`, import.meta.url));
   const server = createServer(async (request, response) => {
     const path = new URL(request.url, 'http://localhost').pathname;
     const name = normalize(path.slice(FOLDER.length) || 'index.html');
     const type = { 'content-type': TYPES[extname(name)] ?? 'application/octet-stream' };
     if (edits.has(name)) return response.writeHead(200, type).end(edits.get(name));
-    const file = join(ROOT, name);
+    const file = join(root, name);
     const found = path.startsWith(FOLDER) && !name.startsWith('..') && (await stat(file).catch(() => undefined));
     if (!found?.isFile()) return response.writeHead(404).end();
     response.writeHead(200, type);
@@ -50,8 +51,9 @@ export async function launch() {
  * A page that keeps what must never happen: broken policies, requests to other hosts, errors of
  * scripts. `problems` is empty at the end of every test.
  */
-export async function visit(browser, site, { mock = '', hash = '', context, ready = true, ...options } = {}) {
+export async function visit(browser, site, { mock = '', hash = '', context, ready = true, init, ...options } = {}) {
   const owner = context ?? (await browser.newContext({ reducedMotion: 'reduce', ...options }));
+  if (init) await owner.addInitScript(init);
   const page = await owner.newPage();
   page.setDefaultTimeout(20_000);
   const problems = [];
@@ -94,6 +96,46 @@ export async function accessibility(page) {
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary}`),
+  );
+}
+
+/** Lets the page see what it sees when another tab is chosen. */
+export function hide(page) {
+  return page.evaluate(() => {
+    Object.defineProperty(document, 'hidden', { value: true, configurable: true });
+    document.dispatchEvent(new Event('visibilitychange'));
+    delete document.hidden;
+  });
+}
+
+/** Waits until a session is kept. `than` is a time: the file is newer. */
+export function snapshot(page, than = 0) {
+  return page.waitForFunction(async (than) => {
+    const root = await navigator.storage.getDirectory();
+    const folder = await root.getDirectoryHandle('pages', { create: true });
+    for await (const [name, handle] of folder.entries()) {
+      const file = name.startsWith('snapshot-') && (await handle.getFile());
+      if (file && file.size > 0 && file.lastModified > than) return true;
+    }
+    return false;
+  }, than);
+}
+
+/** Drops files on a part of the page. A file is a name, and a text or a list of bytes. */
+export function drop(page, selector, files) {
+  return page.evaluate(
+    ([selector, files]) => {
+      const dataTransfer = new DataTransfer();
+      for (const [name, content] of files) {
+        const part = typeof content === 'string' ? content : new Uint8Array(content);
+        dataTransfer.items.add(new File([part], name));
+      }
+      const zone = document.querySelector(selector);
+      for (const type of ['dragenter', 'dragover', 'drop']) {
+        zone.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
+      }
+    },
+    [selector, files],
   );
 }
 

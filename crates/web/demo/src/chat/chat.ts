@@ -15,6 +15,7 @@ import {
   type Turn,
 } from '../store/conversations.js';
 import { parseTools, settings } from '../store/settings.js';
+import { onOtherTab, tellTabs, type Change } from '../store/tabs.js';
 import { Kept } from '../store/values.js';
 import { announce, Speaker } from '../ui/announce.js';
 import { count, perSecond } from '../ui/format.js';
@@ -128,9 +129,29 @@ class Chat {
     await this.#answered;
   }
 
+  /** Tells the list of this tab, and those of other tabs. */
+  changed(id: string): void {
+    this.changes.value += 1;
+    tellTabs({ id, answering: this.answering.value !== undefined });
+  }
+
+  /** Follows another tab: its list, and the open conversation if it is the same. */
+  async follow({ id, answering }: Change): Promise<void> {
+    this.changes.value += 1;
+    if (answering || id !== this.conversation.value.id || this.answering.value !== undefined) return;
+    const kept = await loadConversation(id);
+    if (id !== this.conversation.value.id || this.answering.value !== undefined) return;
+    if (kept === undefined) return this.begin();
+    this.conversation.value = kept;
+    this.onChange();
+    this.changes.value += 1;
+  }
+
   async changeSystem(system: string): Promise<void> {
     this.conversation.value.system = system;
-    if (!isEmpty(this.conversation.value)) await this.save();
+    if (isEmpty(this.conversation.value)) return;
+    await this.save();
+    this.changed(this.conversation.value.id);
   }
 
   async save(): Promise<void> {
@@ -158,7 +179,7 @@ class Chat {
     this.answering.value = turn;
     this.onChange();
     await this.save();
-    this.changes.value += 1;
+    this.changed(this.conversation.value.id);
     this.#answered = this.#answerUntilEnd(turn, this.#cancel.signal);
     await this.#answered;
   }
@@ -184,7 +205,7 @@ class Chat {
       this.onChange(turn);
       conversation.updated = Date.now();
       await this.save();
-      this.changes.value += 1;
+      this.changed(conversation.id);
       this.onEnd();
     }
   }
@@ -235,3 +256,4 @@ class Chat {
 
 export const chat = new Chat();
 host.beforeLeaving.add(() => chat.stop());
+onOtherTab((change) => void chat.follow(change).catch(tellError));

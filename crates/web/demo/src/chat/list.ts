@@ -18,7 +18,7 @@ async function rename(conversation: Conversation): Promise<void> {
   const target = open.id === conversation.id ? open : conversation;
   target.title = title;
   await saveConversation(target);
-  chat.changes.value += 1;
+  chat.changed(conversation.id);
 }
 
 async function remove(conversation: Conversation): Promise<void> {
@@ -26,7 +26,7 @@ async function remove(conversation: Conversation): Promise<void> {
   if (chat.conversation.value.id === conversation.id) await chat.begin();
   await deleteConversation(conversation.id);
   await deleteSnapshot(conversation.id);
-  chat.changes.value += 1;
+  chat.changed(conversation.id);
 }
 
 function matches(conversation: Conversation, words: string): boolean {
