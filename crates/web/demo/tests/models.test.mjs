@@ -1,7 +1,7 @@
 // The choice of models: addresses, files, the cache, cancelling, errors.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { ask, drop, launch, serve, visit } from './site.mjs';
+import { ask, drop, launch, serve, until, visit } from './site.mjs';
 
 let site, browser;
 before(async () => ([site, browser] = await Promise.all([serve(), launch()])));
@@ -122,7 +122,7 @@ page(
     await page.locator('.model-button', { hasText: 'mine.gguf' }).locator('.dot.ready').waitFor();
     assert.match(await ask(page, 'Where does Mira live?'), /Bellwharf/);
     // Snapshots are rows of the database then.
-    await page.waitForFunction(async () => {
+    await until(page, async () => {
       const opening = indexedDB.open('weft');
       await new Promise((opened) => (opening.onsuccess = opened));
       const rows = opening.result.transaction('blobs').objectStore('blobs').getAllKeys();

@@ -108,14 +108,28 @@ export function hide(page) {
   });
 }
 
-/** Waits until a session is kept. `than` is a time: the file is newer. */
+/** Waits until a function in the page, which may take time, gives true. `waitForFunction` takes a promise for true. */
+export async function until(page, look, argument) {
+  for (let tries = 0; tries < 200; tries += 1) {
+    if (await page.evaluate(look, argument)) return;
+    await page.waitForTimeout(50);
+  }
+  throw new Error(`it did not come to be: ${look}`);
+}
+
+/** Waits until a session is kept: its file, and the row that names it. `than` is a time: the file is newer. */
 export function snapshot(page, than = 0) {
-  return page.waitForFunction(async (than) => {
+  return until(page, async (than) => {
     const root = await navigator.storage.getDirectory();
     const folder = await root.getDirectoryHandle('pages', { create: true });
-    for await (const [name, handle] of folder.entries()) {
-      const file = name.startsWith('snapshot-') && (await handle.getFile());
-      if (file && file.size > 0 && file.lastModified > than) return true;
+    const opening = indexedDB.open('weft');
+    await new Promise((opened) => (opening.onsuccess = opened));
+    const row = opening.result.transaction('values').objectStore('values').get('snapshots');
+    await new Promise((read) => (row.onsuccess = read));
+    opening.result.close();
+    for (const { conversation } of row.result ?? []) {
+      const file = await (await folder.getFileHandle(`snapshot-${conversation}`)).getFile();
+      if (file.size > 0 && file.lastModified > than) return true;
     }
     return false;
   }, than);

@@ -137,6 +137,11 @@ async function loadModelOf({ model }: KeptRun): Promise<void> {
   if (choice) await host.load(choice);
 }
 
+function isInView(node: HTMLElement): boolean {
+  const { top, bottom } = node.getBoundingClientRect();
+  return top >= 0 && bottom <= innerHeight;
+}
+
 function describe(state: RunState): string {
   const { log, total } = run;
   const last = log.value.at(-1);
@@ -219,7 +224,7 @@ export function teachView(): HTMLElement {
   );
   run.state.watch(({ kind }) => {
     // What will be learnt came in above the button that was pressed, or was folded.
-    if (kind === 'running') requestAnimationFrame(() => running.scrollIntoView({ block: 'nearest' }));
+    if (kind === 'running') requestAnimationFrame(() => running.scrollIntoView({ block: 'start' }));
   });
 
   const update = () => {
@@ -242,7 +247,9 @@ export function teachView(): HTMLElement {
   host.state.watch(update);
   run.log.watch((log) => {
     chart.set(log, run.total);
+    const grows = chart.node.hidden && run.running && isInView(status);
     update();
+    if (grows) running.scrollIntoView({ block: 'nearest' });
   });
   run.error.watch((found) => {
     show(error, found !== undefined);
