@@ -21,11 +21,11 @@ export type DeviceChoice = 'auto' | 'gpu' | 'cpu';
 /** How far some work is. `total` is 0 while it is not known. */
 export interface Progress {
   /**
-   * `wait`, `download`, `verify`, `load`, `data` and `digest` count bytes, `compile` counts kernels,
-   * `prompt` tokens, `step` layers. `wait`: another tab downloads the file, and this one waits for
+   * `engine`, `wait`, `download`, `verify`, `load`, `data` and `digest` count bytes, `compile` counts
+   * kernels, `prompt` tokens, `step` layers. `engine`: the package itself comes. `wait`: another tab downloads the file, and this one waits for
    * it. `data`: examples are checked. `digest`: the model is read, so that a checkpoint knows it.
    */
-  readonly phase: 'wait' | 'download' | 'verify' | 'load' | 'compile' | 'prompt' | 'data' | 'digest' | 'step';
+  readonly phase: 'engine' | 'wait' | 'download' | 'verify' | 'load' | 'compile' | 'prompt' | 'data' | 'digest' | 'step';
   readonly done: number;
   readonly total: number;
 }

@@ -23,7 +23,7 @@ interface Looked {
 
 /** Opens files and reads their headers, and then does work with them. */
 async function look<T>(call: Call, request: OpenRequest, work: (looked: Looked) => T | Promise<T>): Promise<T> {
-  const module = await engine();
+  const module = await engine(call.report);
   const source = new ModelSource(module, request);
   try {
     return await source.during(call, async () => {
