@@ -37,6 +37,20 @@ async function reused(page) {
   return Number(/(\d+) of \d+ prompt tokens reused/.exec(facts)?.[1] ?? 0);
 }
 
+test('what the first visit downloads is shown', async () => {
+  const init = () => {
+    globalThis.told = new Set();
+    const look = () => globalThis.told.add(document.querySelector('.banner p')?.textContent);
+    new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true });
+  };
+  const { page, context, problems } = await visit(browser, site, { init });
+  const told = await page.evaluate(() => [...globalThis.told].join('\n'));
+  assert.match(told, /^Downloads the engine, \S+ [kM]B/m);
+  assert.match(told, /^Loads, \S+ [kM]B of \S+ MB/m);
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
 test('after one visit the page and the model answer without a network', async () => {
   const own = await serve(undefined, BUILD);
   const { page, context, problems } = await visit(browser, own);

@@ -4,6 +4,7 @@ import { bytes, count } from './format.js';
 
 /** A later version of the package may have more phases. */
 const PHASES: Readonly<Record<string, string>> = {
+  engine: 'Downloads the engine',
   wait: 'Waits for another tab',
   verify: 'Checks',
   download: 'Downloads',
