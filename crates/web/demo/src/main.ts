@@ -13,6 +13,7 @@ import { takeFiles } from './models/take.js';
 import { workOffline } from './offline/register.js';
 import { isKept } from './store/database.js';
 import { readSettings } from './store/settings.js';
+import { guardRun } from './teach/leave.js';
 import { run } from './teach/run.js';
 import { teachView } from './teach/view.js';
 import { announcer } from './ui/announce.js';
@@ -103,6 +104,7 @@ async function start(): Promise<void> {
   if (!(await isKept())) tell('This browser keeps nothing in this window: conversations end with the tab.');
   await chat.restore();
   keepConversations();
+  guardRun();
   // Without a service worker (some private windows) the pages only need the network.
   workOffline(whenIdle).catch((error: unknown) => console.warn(error));
   await loadLastModel();

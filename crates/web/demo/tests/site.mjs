@@ -117,21 +117,23 @@ export async function until(page, look, argument) {
   throw new Error(`it did not come to be: ${look}`);
 }
 
-/** Waits until a session is kept: its file, and the row that names it. `than` is a time: the file is newer. */
+/**
+ * Waits until a session is kept: the row that names it is written after its bytes. `than` is a time:
+ * the file is newer.
+ */
 export function snapshot(page, than = 0) {
   return until(page, async (than) => {
-    const root = await navigator.storage.getDirectory();
-    const folder = await root.getDirectoryHandle('pages', { create: true });
     const opening = indexedDB.open('weft');
     await new Promise((opened) => (opening.onsuccess = opened));
     const row = opening.result.transaction('values').objectStore('values').get('snapshots');
     await new Promise((read) => (row.onsuccess = read));
     opening.result.close();
-    for (const { conversation } of row.result ?? []) {
-      const file = await (await folder.getFileHandle(`snapshot-${conversation}`)).getFile();
-      if (file.size > 0 && file.lastModified > than) return true;
-    }
-    return false;
+    const [entry] = row.result ?? [];
+    if (entry === undefined || than === 0) return entry !== undefined;
+    const root = await navigator.storage.getDirectory();
+    const folder = await root.getDirectoryHandle('pages');
+    const file = await (await folder.getFileHandle(`snapshot-${entry.conversation}`)).getFile();
+    return file.lastModified > than;
   }, than);
 }
 

@@ -1,4 +1,5 @@
 /** Data to teach as lines of JSON, with what is wrong in each line, before the engine sees them. */
+import { lineOf, sentenceOf } from '../engine/errors.js';
 
 export interface LineError {
   /** The number of the line, from 1; of a JSON list, the number of the element. */
@@ -103,4 +104,25 @@ export function split(examples: readonly Example[], heldOut: number): Split {
 
 export function joined(examples: readonly Example[]): string {
   return examples.map(({ json }) => json).join('\n');
+}
+
+/** A refused line, or a sentence about the whole run. */
+export interface Refusal {
+  readonly sentence: string;
+  readonly line?: number;
+}
+
+/**
+ * What the engine refuses. It counts the lines that it got, and names them; a person counts the lines
+ * of the whole file.
+ */
+export function refusalOf(error: unknown, split: Split | undefined): Refusal {
+  const sentence = sentenceOf(error);
+  const line = lineOf(error);
+  const named = /^(data|validation), line \d+: /i.exec(sentence);
+  const lines = named?.[1]?.toLowerCase() === 'validation' ? split?.heldOut : split?.learnt;
+  const original = line === undefined ? undefined : lines?.[line - 1]?.line;
+  if (original === undefined) return { sentence };
+  const rest = sentence.slice(named?.[0].length ?? 0);
+  return { line: original, sentence: rest.charAt(0).toUpperCase() + rest.slice(1) };
 }

@@ -1,7 +1,7 @@
 /** A run of training: checked, stepped, kept, and gone on with after a reload or a lost device. */
 import type { Ended, NamedBytes, Piece, Progress, StepRecord, StepResult } from '@weft-llm/web';
 import type { Trainer, Work } from '../engine/api.js';
-import { isCancelled, lineOf, sentenceOf } from '../engine/errors.js';
+import { isCancelled, sentenceOf } from '../engine/errors.js';
 import { host } from '../models/host.js';
 import { announce } from '../ui/announce.js';
 import { digits } from '../ui/format.js';
@@ -9,7 +9,7 @@ import { tellError } from '../ui/notice.js';
 import { describeProgress } from '../ui/progress.js';
 import { Signal } from '../ui/signal.js';
 import { forgetRun, keepRun, keptCheckpoint, keptRun, type KeptRun } from './kept.js';
-import { joined, type Split } from './lines.js';
+import { joined, refusalOf, type Refusal, type Split } from './lines.js';
 import { trainOptions, type RunOptions } from './options.js';
 
 export type RunState =
@@ -17,12 +17,6 @@ export type RunState =
   | { readonly kind: 'kept'; readonly run: KeptRun }
   | { readonly kind: 'ready' | 'running' | 'stopped' }
   | { readonly kind: 'done'; readonly ended: Ended };
-
-/** A refused line, or a sentence about the whole run. */
-export interface RunError {
-  readonly sentence: string;
-  readonly line?: number;
-}
 
 interface Plan {
   readonly split: Split;
@@ -39,7 +33,7 @@ class Run {
   readonly state = new Signal<RunState>({ kind: 'none' });
   /** The steps, as the trainer tells them. */
   readonly log = new Signal<readonly StepRecord[]>([]);
-  readonly error = new Signal<RunError | undefined>(undefined);
+  readonly error = new Signal<Refusal | undefined>(undefined);
   /** What happens now. */
   readonly progress = new Signal('');
   /** Whether steps are done that no checkpoint has. */
@@ -49,6 +43,8 @@ class Run {
   leftOut = 0;
   trainer: Trainer | undefined;
   total = 0;
+  /** Seconds of a step, of late; 0 before the first. */
+  pace = 0;
   #plan: Plan | undefined;
   /** The last checkpoint of this run. */
   #kept: KeptRun | undefined;
@@ -84,6 +80,7 @@ class Run {
     this.log.value = [];
     this.state.value = { kind: 'checking' };
     this.#plan = { split, options };
+    this.pace = 0;
     this.#kept = undefined;
     this.unkept.value = false;
     try {
@@ -117,23 +114,9 @@ class Run {
   }
 
   #fail(error: unknown): void {
-    this.error.value = this.#refusal(error);
+    this.error.value = refusalOf(error, this.#plan?.split);
     announce(this.error.value.sentence);
     this.state.value = this.trainer === undefined ? { kind: 'none' } : { kind: 'stopped' };
-  }
-
-  /**
-   * The engine counts the lines that it got, and names them. The person counts the lines of the
-   * whole file.
-   */
-  #refusal(error: unknown): RunError {
-    const sentence = sentenceOf(error);
-    const line = lineOf(error);
-    const named = /^(data|validation), line \d+: /i.exec(sentence);
-    const lines = named?.[1]?.toLowerCase() === 'validation' ? this.#plan?.split.heldOut : this.#plan?.split.learnt;
-    const original = line === undefined ? undefined : lines?.[line - 1]?.line;
-    if (original === undefined) return { sentence };
-    return { line: original, sentence: sentence.slice(named?.[0].length ?? 0) };
   }
 
   /** Goes on with the run of an earlier visit. */
@@ -261,7 +244,8 @@ class Run {
 
   async #one(): Promise<StepResult> {
     const result = await this.#work(this.#step() + 1, '', (work) => this.trainer!.step(work));
-    const { number, loss, norm, rate, tokens, validation, skipped } = result;
+    const { number, loss, norm, rate, tokens, validation, skipped, seconds } = result;
+    this.pace = this.pace === 0 ? seconds : this.pace + (seconds - this.pace) / 8;
     this.log.value = [...this.log.value, { number, loss, norm, rate, tokens, validation, skipped }];
     this.unkept.value = true;
     return result;
@@ -366,16 +350,4 @@ host.beforeLeaving.add(async () => {
   if (run.trainer === undefined) return;
   await run.close();
   await run.restore();
-});
-document.addEventListener('visibilitychange', () => document.hidden && run.checkpointSoon());
-
-/** The browser asks before the page is left with steps that no checkpoint has. */
-const askToStay = (event: BeforeUnloadEvent): void => {
-  event.preventDefault();
-  run.checkpointSoon();
-};
-// A listener that is always there would keep the page out of the browser's back-forward cache.
-run.unkept.watch((unkept) => {
-  if (unkept) window.addEventListener('beforeunload', askToStay);
-  else window.removeEventListener('beforeunload', askToStay);
 });

@@ -7,7 +7,7 @@ import { sentenceOf } from '../engine/errors.js';
 import { confirmed } from '../ui/dialog.js';
 import { h, show } from '../ui/dom.js';
 import { download } from '../ui/files.js';
-import { bytes, count, counted, digits } from '../ui/format.js';
+import { bytes, count, counted, digits, seconds } from '../ui/format.js';
 import { tell, tellError } from '../ui/notice.js';
 import { Chart, summary } from './chart.js';
 import { compareSection } from './compare.js';
@@ -150,7 +150,9 @@ function describe(state: RunState): string {
       return run.progress.value || 'Checks the examples';
     case 'running': {
       const now = run.progress.value || `Step ${(last?.number ?? 0) + 1} of ${total}`;
-      return last === undefined ? `${now}.` : `${now}. Loss ${digits(last.loss)} at step ${last.number}.`;
+      if (last === undefined) return `${now}.`;
+      const left = run.pace > 0 ? ` About ${seconds(run.pace * (total - last.number))} left.` : '';
+      return `${now}. Loss ${digits(last.loss)} at step ${last.number}.${left}`;
     }
     case 'stopped':
       return `Stopped after step ${last?.number ?? 0} of ${total}. ${summary(log.value)}`;
