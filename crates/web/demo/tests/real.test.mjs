@@ -239,6 +239,7 @@ test('a browser without WebGPU, handles of files, persistence and a quota loads,
   await page.locator('.notice', { hasText: 'The file was not kept for the next time' }).waitFor();
   await page.locator('.model-button').click();
   await page.getByRole('region', { name: 'To download' }).waitFor();
+  assert.deepEqual(await page.locator('.notice.bad').allInnerTexts(), []);
   await page.keyboard.press('Escape');
   await ask(page, 'Where does Mira live?');
   await hide(page);
@@ -247,7 +248,6 @@ test('a browser without WebGPU, handles of files, persistence and a quota loads,
   await page.locator('.dot.ready').waitFor();
   await ask(page, 'Where does Tobin live?');
   assert.ok((await reused(page)) > 15, await page.locator('.turn').last().innerText());
-  assert.deepEqual(await page.locator('.notice.bad').allInnerTexts(), []);
   assert.deepEqual(problems, []);
   await context.close();
   await own.close();

@@ -30,7 +30,7 @@ export async function serve(edits = new Map(), build = 'dist-mock') {
     if (edits.has(name)) return response.writeHead(200, type).end(edits.get(name));
     const file = join(root, name);
     const found = path.startsWith(FOLDER) && !name.startsWith('..') && (await stat(file).catch(() => undefined));
-    if (!found?.isFile()) return response.writeHead(404).end();
+    if (!found || !found.isFile()) return response.writeHead(404).end();
     response.writeHead(200, type);
     createReadStream(file).pipe(response);
   });
