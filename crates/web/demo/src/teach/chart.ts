@@ -100,7 +100,7 @@ export class Chart {
         'g',
         { class: 'grid' },
         svg('line', { x1: LEFT, x2: width - RIGHT, y1: at, y2: at }),
-        svg('text', { x: LEFT - 8, y: at + 4, 'text-anchor': 'end' }, tick === 0 ? '0' : tick.toPrecision(2)),
+        svg('text', { x: LEFT - 8, y: at + 4, 'text-anchor': 'end' }, tick === 0 ? '0' : tick < 0.01 ? tick.toExponential(0) : tick.toPrecision(2)),
       );
     });
     const steps = x.ticks.map((tick, at) => {

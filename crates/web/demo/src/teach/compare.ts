@@ -94,6 +94,7 @@ export function compareSection(): HTMLElement {
     } finally {
       show(ask, true);
       show(stop, false);
+      panes.scrollIntoView({ block: 'nearest' });
     }
   };
   const form = h('form', { class: 'joined', onsubmit: (event: Event) => void submit(event) }, input, ask, stop);
