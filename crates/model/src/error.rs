@@ -56,6 +56,12 @@ pub enum Error {
     /// The vocabulary and the embedding have different sizes.
     #[error("the vocabulary has {tokens} tokens, but token_embd.weight has {rows} rows")]
     Vocabulary { tokens: usize, rows: u32 },
+    /// A session asks for a value that the model does not name.
+    #[error(
+        "no value of this model is called \"{}\"; it names {}",
+        name.escape_debug(), known.join(", ")
+    )]
+    Tap { name: String, known: Vec<&'static str> },
     /// Weights, KV cache and intermediates do not fit into memory.
     #[error(
         "not enough memory: {needed} are needed, and {device} has {available} (weights {weights}, \

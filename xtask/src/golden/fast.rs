@@ -97,7 +97,8 @@ fn flipped(exact: &Choices, fast: &Choices) -> (usize, usize) {
 impl Golden {
     /// The logits of the whole prompt, and the experts that were chosen.
     fn choosing(&self, model: &Model, options: SessionOptions) -> Result<(Vec<f32>, Choices)> {
-        let plan = options.plan.clone().taps(vec!["experts".to_string()]);
+        let taps = model.taps().into_iter().filter(|name| *name == "experts").map(String::from).collect();
+        let plan = options.plan.clone().taps(taps);
         let mut choices = Choices::new();
         let logits = self.evaluate_tapped(model, options.plan(plan), |rows, tap| {
             let each =

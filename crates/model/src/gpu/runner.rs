@@ -18,7 +18,7 @@ use kernels::{
     Agreement, Executor, Mirror, NotFinite, Pending, Plan, Progress, Room, SampleParams, StateKind, States, StepInput,
     Tap, Watch,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The positions of one sequence that a step evaluates: from the first position that is not
@@ -88,10 +88,32 @@ fn fit(model: &Model, adapted: &Adapted, options: &SessionOptions, held: u64) ->
     Needs::of(model.architecture(), adapted, executor, options)?.fit(executor, context, available)
 }
 
+/// An error if one of these taps is not of the model.
+fn check_taps(model: &Model, asked: &[String]) -> Result<(), Error> {
+    let known = if asked.is_empty() { vec![] } else { model.taps() };
+    match asked.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => Err(Error::Tap { name: name.clone(), known }),
+        None => Ok(()),
+    }
+}
+
+impl Model {
+    /// The names of the values that the taps of a session read back, in the order of the alphabet.
+    #[must_use]
+    pub fn taps(&self) -> Vec<&'static str> {
+        let kinds = arch::states(self.summary(), &SessionOptions::default());
+        let key = PlanKey { rows: 1, out: 1, head: Head::Logits };
+        let rec = recording(self.architecture(), &Adapted::none(self.weights()), &kinds, key);
+        let names: BTreeSet<&str> = rec.taps().iter().map(|tap| tap.name).collect();
+        names.into_iter().collect()
+    }
+}
+
 impl Runner {
     pub async fn new(model: Model, options: &SessionOptions) -> Result<Self, Error> {
         assert!(options.sequences > 0, "a session of no sequences");
         let context = options.context_for(model.summary())?;
+        check_taps(&model, &options.plan.taps)?;
         let adapted = Adapted::none(model.weights());
         let options =
             &chunk::settled(model.architecture(), &adapted, model.executor(), options, adapted.weights.bytes())?;

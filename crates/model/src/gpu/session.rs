@@ -46,8 +46,9 @@ impl Model {
     /// Starts a conversation. Sessions share the weights and are otherwise independent.
     ///
     /// # Errors
-    /// [`Error::Context`] for a context length that the model does not support, [`Error::TooLarge`]
-    /// for a session that does not fit into memory.
+    /// [`Error::Context`] for a context length that the model does not support, [`Error::Tap`] for
+    /// a tap that it does not have, [`Error::TooLarge`] for a session that does not fit into
+    /// memory.
     ///
     /// # Panics
     /// If [`SessionOptions::sequences`] is 0.

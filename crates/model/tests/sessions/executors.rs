@@ -168,7 +168,7 @@ fn nothing_left_to_evaluate_gives_no_chunk() {
 fn taps_are_found_by_name_and_agree_between_executors() {
     let tokens = ids(11, 6);
     for tiny in [Tiny::qwen3(), Tiny::qwen2()] {
-        let names = ["attn_norm", "layer_out", "embed", "output_norm", "no_such_tap"].map(String::from).to_vec();
+        let names = ["attn_norm", "layer_out", "embed", "output_norm"].map(String::from).to_vec();
         let tapped = [Executor::Cpu, gpu(), webgpu()].map(|executor| {
             let options = exact(16).plan(PlanOptions::plain().taps(names.clone()));
             let mut session = tiny.on(&executor).session(options).unwrap();
@@ -188,6 +188,15 @@ fn taps_are_found_by_name_and_agree_between_executors() {
             }
         }
     }
+}
+
+#[test]
+fn a_tap_that_the_model_does_not_have_is_refused_with_those_that_it_has() {
+    let options = exact(16).plan(PlanOptions::plain().taps(vec!["layer_out".into(), "no_such_tap".into()]));
+    let model = Tiny::qwen3().on(&Executor::Cpu);
+    let error = model.session(options).map(drop).unwrap_err();
+    assert!(matches!(&error, model::Error::Tap { name, known } if name == "no_such_tap" && *known == model.taps()));
+    assert!(error.to_string().contains("attn_k_rope, attn_norm"), "{error}");
 }
 
 #[test]
