@@ -14,7 +14,7 @@ pub enum SnapshotError {
     #[error("cannot read the saved session: {error}")]
     Read { error: io::Error },
     /// The first bytes are not a snapshot's.
-    #[error("this is not a saved session")]
+    #[error("this is not a saved session; take a file that a session was saved to")]
     Magic,
     /// Another version of the format, usually a later one.
     #[error(
