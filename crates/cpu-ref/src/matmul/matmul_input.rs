@@ -7,19 +7,33 @@ use crate::Rows;
 /// `w [N, K]`, `dy [T, N]`, `dx [T, K]`. Each weight row is dequantized to f32 once. Rows of `dy`
 /// are independent, so a caller with several threads gives each thread some of them.
 pub fn matmul_input(w: &Rows, dy: &[f32], dx: &mut [f32]) {
-    let (n, k) = (w.len(), w.cols);
-    let t = crate::check::rows("matmul_input: dy", dy.len(), n);
-    crate::check::len("matmul_input: dx", dx.len(), t * k);
-    let mut sums = vec![0.0f64; t * k];
+    let t = crate::check::rows("matmul_input: dy", dy.len(), w.len());
+    crate::check::len("matmul_input: dx", dx.len(), t * w.cols);
+    let mut sums = vec![0.0f64; dx.len()];
+    add_matmul_input(w, 0, dy, &mut sums);
+    dx.iter_mut().zip(&sums).for_each(|(dx, &sum)| *dx = sum as f32);
+}
+
+/// `sums[t, k] += sum_n dy[t, first + n] * w[n, k]`: the part of [`matmul_input`] that some rows of
+/// a weight add, whose first row has the number `first`.
+///
+/// `w [N, K]`, `dy [T, all rows of the weight]`, `sums [T, K]`.
+pub fn add_matmul_input(w: &Rows, first: usize, dy: &[f32], sums: &mut [f64]) {
+    let k = w.cols;
+    let t = crate::check::rows("add_matmul_input: sums", sums.len(), k);
+    if t == 0 {
+        return;
+    }
+    let all = dy.len() / t;
+    crate::check::len("add_matmul_input: dy", dy.len(), t * all.max(first + w.len()));
     let mut row = vec![0.0f32; k];
-    for i in 0..n {
+    for i in 0..w.len() {
         w.dequantize_row(i, &mut row);
-        for (sums, dy) in sums.chunks_exact_mut(k).zip(dy.chunks_exact(n)) {
-            let dy = f64::from(dy[i]);
+        for (sums, dy) in sums.chunks_exact_mut(k).zip(dy.chunks_exact(all)) {
+            let dy = f64::from(dy[first + i]);
             sums.iter_mut().zip(&row).for_each(|(sum, &w)| *sum += dy * f64::from(w));
         }
     }
-    dx.iter_mut().zip(&sums).for_each(|(dx, &sum)| *dx = sum as f32);
 }
 
 #[cfg(test)]
@@ -42,6 +56,18 @@ mod tests {
             y
         };
         holds(product, &x, &dy, &dx);
+    }
+
+    #[test]
+    fn the_parts_of_a_weight_add_to_the_whole_bit_for_bit() {
+        let (t, n, k) = (3, 5, 7);
+        let bytes = f32_bytes(&numbers(n * k, 1));
+        let w = Rows::new(GgmlType::F32, k, &bytes);
+        let (dy, mut whole, mut sums) = (numbers(t * n, 3), vec![f32::NAN; t * k], vec![0.0; t * k]);
+        matmul_input(&w, &dy, &mut whole);
+        add_matmul_input(&w.slice(0..2), 0, &dy, &mut sums);
+        add_matmul_input(&w.slice(2..5), 2, &dy, &mut sums);
+        assert_eq!(sums.iter().map(|&sum| sum as f32).collect::<Vec<_>>(), whole);
     }
 
     #[test]

@@ -4,7 +4,7 @@ oracles! {
     embed;
     embed_backward;
     matmul;
-    matmul_input;
+    matmul_input: add_matmul_input, matmul_input;
     matmul_vec;
     matmul_weight;
 }

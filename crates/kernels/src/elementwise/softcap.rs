@@ -1,10 +1,11 @@
 //! Soft limit on logits and attention scores.
 
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::operation::{Io, Operation, Reference, in_one_turn};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::Tensor;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+use gguf::BoxFuture;
 
 kernel! {
     SOFTCAP: "softcap",
@@ -51,6 +52,10 @@ impl Lowering for Softcap {
 
 impl Reference for Softcap {
     fn reference(&self, host: &mut Host<'_>) {
-        host.by_rows(self.x, self.y, |_, x, y| cpu_ref::softcap(x, f64::from(self.cap), y));
+        in_one_turn(self.in_turns(host));
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        Box::pin(host.by_rows_in_turns(self.x, self.y, |_, _, x, y| cpu_ref::softcap(x, f64::from(self.cap), y)))
     }
 }

@@ -2,10 +2,11 @@
 
 use super::softcap::Softcap;
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::operation::{Io, Operation, Reference, in_one_turn};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::Tensor;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+use gguf::BoxFuture;
 
 kernel! {
     SOFTCAP_BACKWARD: "softcap_backward",
@@ -57,8 +58,14 @@ impl Lowering for SoftcapBackward {
 
 impl Reference for SoftcapBackward {
     fn reference(&self, host: &mut Host<'_>) {
-        let mut dx = host.take(self.dx);
-        cpu_ref::softcap_backward(host.f32(self.y), host.f32(self.dy), f64::from(self.cap), &mut dx);
-        host.put(self.dx, dx);
+        in_one_turn(self.in_turns(host));
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        let backward = |host: &Host<'_>, first: usize, dy: &[f32], dx: &mut [f32]| {
+            let y = &host.f32(self.y)[first * self.y.shape.width() as usize..][..dx.len()];
+            cpu_ref::softcap_backward(y, dy, f64::from(self.cap), dx);
+        };
+        Box::pin(host.by_rows_in_turns(self.dy, self.dx, backward))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::graph::input::is_deep;
 use crate::graph::tensor::{Counts, Element, Lead, State, StateKind, Tensor, Weight};
-use crate::platform::{in_one_turn, in_parallel, in_turns, threads};
+use crate::platform::{in_one_turn, in_parallel, in_turns, part, threads};
 use gguf::{GgmlType, MaybeSend, MaybeSync};
 use half::f16;
 use std::collections::HashMap;
@@ -186,15 +186,27 @@ impl<'a> Host<'a> {
 
     /// Makes `y` from `x` in chunks of whole rows, in parallel; `f` gets the rows of both.
     pub fn by_rows(&mut self, x: Tensor, y: Tensor, f: impl Fn(&Self, &[f32], &mut [f32]) + Sync) {
+        let f = &f;
+        in_one_turn(self.by_rows_in_turns(x, y, move |host, _, x, y| f(host, x, y)));
+    }
+
+    /// As [`Host::by_rows`], with turns for other work of the thread in between. `f` also gets the
+    /// number of the first row.
+    pub(crate) async fn by_rows_in_turns(
+        &mut self,
+        x: Tensor,
+        y: Tensor,
+        f: impl Fn(&Self, usize, &[f32], &mut [f32]) + Send + Sync,
+    ) {
         let mut out = self.take(y);
         let (from, to) = (x.shape.width() as usize, y.shape.width() as usize);
-        let rows = y.shape.rows_at(self.counts) as usize;
-        let per_chunk = rows.div_ceil(threads()).max(1);
+        let per_chunk = part(y.shape.rows_at(self.counts) as usize, 1, FUNCTION * from.max(to));
         let (this, source) = (&*self, self.f32(x));
-        in_parallel(&mut out, per_chunk * to, |n, out| {
-            let first = n * per_chunk * from;
-            f(this, &source[first..first + out.len() / to * from], out);
-        });
+        let compute = |n: usize, out: &mut [f32]| {
+            let (first, rows) = (n * per_chunk, out.len() / to);
+            f(this, first, &source[first * from..][..rows * from], out);
+        };
+        in_turns(&mut out, per_chunk * to, compute).await;
         self.put(y, out);
     }
 
@@ -235,12 +247,15 @@ impl<'a> Host<'a> {
     }
 }
 
+/// The multiplications that the time of a function such as exp is worth.
+pub(crate) const FUNCTION: usize = 16;
+
 async fn product(w: cpu_ref::Rows<'_>, n: usize, x: &[f32], y: &mut [f32]) {
     let rows = x.len() / w.cols;
     if rows == 0 {
         return; // a step that asks for no logits
     }
-    let per_chunk = n.div_ceil(4 * threads()).max(1);
+    let per_chunk = part(n, 4, rows * w.cols);
     // Each chunk computes one block of columns of y. Rows of y are strided, so the blocks are
     // computed separately and then copied into place.
     let mut blocks = vec![0.0; rows * n];
@@ -264,8 +279,16 @@ pub(crate) fn f32_rows(values: &[f32], w: Weight) -> cpu_ref::Rows<'_> {
 
 async fn input(rows: &cpu_ref::Rows<'_>, w: Weight, dy: &[f32], dx: &mut [f32]) {
     let (n, k) = (w.rows as usize, w.cols as usize);
-    let per_chunk = (dx.len() / k).div_ceil(threads()).max(1);
-    let compute =
-        |c: usize, dx: &mut [f32]| cpu_ref::matmul_input(rows, &dy[c * per_chunk * n..][..dx.len() / k * n], dx);
-    in_turns(dx, per_chunk * k, compute).await;
+    let per_chunk = part(dx.len() / k, 1, n * k);
+    // Rows of the weight that are added in one turn: a row of dy may meet a whole vocabulary.
+    let block = part(n, 0, per_chunk * k);
+    let mut sums = vec![0.0f64; dx.len()];
+    for first in (0..n).step_by(block) {
+        let weight = rows.slice(first..n.min(first + block));
+        let compute = |c: usize, sums: &mut [f64]| {
+            cpu_ref::add_matmul_input(&weight, first, &dy[c * per_chunk * n..][..sums.len() / k * n], sums);
+        };
+        in_turns(&mut sums, per_chunk * k, compute).await;
+    }
+    dx.iter_mut().zip(&sums).for_each(|(dx, &sum)| *dx = sum as f32);
 }

@@ -5,7 +5,7 @@ use crate::graph::operation::{Io, Operation, Reference, Work, in_one_turn};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Counts, Input, State, StateKind, Tensor, counted};
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering, fixed};
-use crate::platform::{in_turns, threads};
+use crate::platform::{in_turns, part};
 use gguf::BoxFuture;
 
 kernel! {
@@ -102,7 +102,7 @@ impl Reference for MatmulWeight {
 
 /// g [N, K] += dy^T x, in parallel over the rows of g.
 pub(crate) async fn add_products(dy: &[f32], x: &[f32], [n, k]: [usize; 2], g: &mut [f32]) {
-    let per_chunk = n.div_ceil(4 * threads()).max(1);
+    let per_chunk = part(n, 4, dy.len() / n.max(1) * k);
     let compute = |c: usize, g: &mut [f32]| {
         // The columns of dy that make these rows of g.
         let (from, count) = (c * per_chunk, g.len() / k);

@@ -20,13 +20,22 @@ pub(crate) fn threads() -> usize {
     32
 }
 
+/// Multiplications between two looks at the clock: a few milliseconds.
+const PART: usize = 1 << 22;
+
+/// Number of units in a part of work that [`in_turns`] is given. `work` is the number of
+/// multiplications of a unit.
+pub(crate) fn part(units: usize, _per_thread: usize, work: usize) -> usize {
+    (PART / work.max(1)).clamp(1, units.max(1))
+}
+
 /// Calls `f` with the number and the contents of every chunk.
 pub(crate) fn in_parallel(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32])) {
     data.chunks_mut(chunk.max(1)).enumerate().for_each(|(n, part)| f(n, part));
 }
 
 /// As [`in_parallel`], with a [`turn`] after each chunk.
-pub(crate) async fn in_turns(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32])) {
+pub(crate) async fn in_turns<T>(data: &mut [T], chunk: usize, f: impl Fn(usize, &mut [T])) {
     for (n, part) in data.chunks_mut(chunk.max(1)).enumerate() {
         f(n, part);
         turn().await;

@@ -14,14 +14,20 @@ pub(crate) fn threads() -> usize {
     rayon::current_num_threads()
 }
 
+/// Number of units in a part of work that [`in_turns`] is given: so many parts for each thread, or
+/// all units for 0. `_work` is the number of multiplications of a unit.
+pub(crate) fn part(units: usize, per_thread: usize, _work: usize) -> usize {
+    units.div_ceil((per_thread * threads()).max(1)).max(1)
+}
+
 /// Calls `f` with the number and the contents of every chunk.
 pub(crate) fn in_parallel(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
     data.par_chunks_mut(chunk.max(1)).enumerate().for_each(|(n, part)| f(n, part));
 }
 
 /// As [`in_parallel`]. Other work has threads of its own.
-pub(crate) async fn in_turns(data: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
-    in_parallel(data, chunk, f);
+pub(crate) async fn in_turns<T: Send>(data: &mut [T], chunk: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+    data.par_chunks_mut(chunk.max(1)).enumerate().for_each(|(n, part)| f(n, part));
 }
 
 /// While it exists, there are no turns. Here there never are.

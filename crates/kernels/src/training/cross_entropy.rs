@@ -1,10 +1,11 @@
 //! The loss of rows of logits.
 
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::operation::{Io, Operation, Reference, in_one_turn};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::{Shape, Tensor};
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+use gguf::BoxFuture;
 
 kernel! {
     CROSS_ENTROPY: "cross_entropy",
@@ -52,8 +53,13 @@ impl Lowering for CrossEntropy {
 
 impl Reference for CrossEntropy {
     fn reference(&self, host: &mut Host<'_>) {
-        let mut y = host.take(self.y);
-        cpu_ref::cross_entropy(host.f32(self.logits), host.u32(self.targets), &mut y);
-        host.put(self.y, y);
+        in_one_turn(self.in_turns(host));
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        let losses = |host: &Host<'_>, first: usize, logits: &[f32], y: &mut [f32]| {
+            cpu_ref::cross_entropy(logits, &host.u32(self.targets)[first..][..y.len() / 2], y);
+        };
+        Box::pin(host.by_rows_in_turns(self.logits, self.y, losses))
     }
 }

@@ -2,10 +2,11 @@
 
 use super::cross_entropy::CrossEntropy;
 use crate::graph::host::Host;
-use crate::graph::operation::{Io, Operation, Reference};
+use crate::graph::operation::{Io, Operation, Reference, in_one_turn};
 use crate::graph::record::Recorder;
 use crate::graph::tensor::Tensor;
 use crate::kernel::dispatch::{Dispatch, Grid, Lower, Lowering};
+use gguf::BoxFuture;
 
 kernel! {
     CROSS_ENTROPY_BACKWARD: "cross_entropy_backward",
@@ -63,9 +64,17 @@ impl Lowering for CrossEntropyBackward {
 
 impl Reference for CrossEntropyBackward {
     fn reference(&self, host: &mut Host<'_>) {
-        let mut d = host.take(self.d);
-        let [logits, weights, losses] = [self.logits, self.weights, self.losses].map(|t| host.f32(t));
-        cpu_ref::cross_entropy_backward(logits, host.u32(self.targets), weights, losses, &mut d);
-        host.put(self.d, d);
+        in_one_turn(self.in_turns(host));
+    }
+
+    fn in_turns<'a>(&'a self, host: &'a mut Host<'_>) -> BoxFuture<'a, ()> {
+        let vocabulary = self.logits.shape.width() as usize;
+        let backward = move |host: &Host<'_>, first: usize, logits: &[f32], d: &mut [f32]| {
+            let rows = first..first + d.len() / vocabulary;
+            let targets = &host.u32(self.targets)[rows.clone()];
+            let losses = &host.f32(self.losses)[2 * rows.start..2 * rows.end];
+            cpu_ref::cross_entropy_backward(logits, targets, &host.f32(self.weights)[rows], losses, d);
+        };
+        Box::pin(host.by_rows_in_turns(self.logits, self.d, backward))
     }
 }
