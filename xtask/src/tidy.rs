@@ -40,6 +40,10 @@ const NO_OPERATION: &[(&str, &str)] =
 const ONLY: &[(&str, &str, &str)] = &[
     (BROWSER, "crates/gguf/src/host.rs", "says what need not be shared between threads"),
     (BROWSER, "crates/kernels/src/lib.rs", "leaves out the module of functions that block"),
+    (BROWSER, "crates/kernels/src/testing/drawn.rs", "a browser has no function that blocks"),
+    (BROWSER, "crates/kernels/src/testing/mod.rs", "leaves out the modules of functions that block"),
+    (BROWSER, "crates/kernels/src/testing/parity.rs", "leaves out the module of functions that block"),
+    (BROWSER, "crates/kernels/src/testing/sweep.rs", "a browser has no function that blocks"),
     (BROWSER, "crates/kernels/src/platform/mod.rs", "chooses between the two files of the folder"),
     (BROWSER, "crates/model/src/chat/strftime.rs", "a browser has no clock"),
     (BROWSER, "crates/train/src/checkpoint/base.rs", "a browser has no threads for a digest"),

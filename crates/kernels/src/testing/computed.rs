@@ -5,6 +5,7 @@ use crate::caps::Caps;
 use crate::error::Error;
 use crate::exec::agree::results::of_state;
 use crate::exec::states::States;
+use crate::native::blocking::block_on;
 use crate::plan::Planned;
 use crate::testing::parity::Case;
 use crate::testing::parity::calls::{Bound, Calls};
@@ -25,7 +26,7 @@ impl Case {
     /// Errors of planning and of the CPU executor.
     pub fn expected(&self, caps: &Caps, portable: bool) -> Result<Expected, Error> {
         let planned = self.planned(caps, portable)?;
-        let (outputs, states) = self.referenced(&planned)?;
+        let (outputs, states) = block_on(self.referenced(&planned))?;
         Ok(Expected { planned, outputs, states })
     }
 }

@@ -1,19 +1,19 @@
 //! Cases as data: the choices that make them, how proptest draws and shrinks them, and their text.
 
-use crate::device::Device;
-use crate::error::Error;
 use crate::graph::operation::Operation;
 use crate::graph::tensor::Tensor;
 use crate::kernel::random::{Fill, Gen};
 use crate::testing::cases;
 use crate::testing::parity::{Case, MakeCase};
 use crate::testing::shrinking::Shrinking;
-use crate::testing::sweep::Outcome;
 use gguf::GgmlType;
 use proptest::prelude::Rng as _;
 use proptest::strategy::{NewTree, Strategy};
-use proptest::test_runner::{Config, TestCaseError, TestCaseResult, TestError, TestRunner};
+use proptest::test_runner::TestRunner;
 use std::fmt::{self, Debug, Formatter, Write as _};
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use crate::testing::blocking::{config, holds};
 
 /// A case of an operation. Its `Debug` text is a Rust literal.
 #[derive(Clone, PartialEq, Eq)]
@@ -75,24 +75,6 @@ impl Drawn {
         (self, g.blocks().to_vec())
     }
 
-    /// Runs the case on a device and compares it with the oracles.
-    ///
-    /// # Errors
-    /// Errors of either executor.
-    pub fn compare(&self, device: &Device) -> Result<Outcome, Error> {
-        let compare = if self.split { Case::compare_split } else { Case::compare };
-        compare(&self.case(), device, self.portable)
-    }
-
-    /// The smallest case that fails as this one does, or `None` if this one does not fail.
-    pub fn smallest(self, holds: impl Fn(&Self) -> TestCaseResult) -> Option<Self> {
-        let mut runner = TestRunner::new(config(1));
-        match runner.run_one(Shrinking::of(self), |drawn| holds(&drawn)) {
-            Err(TestError::Fail(_, drawn)) => Some(drawn),
-            _ => None,
-        }
-    }
-
     /// The operations of the case with their shapes, for readers, as the lines of a comment.
     fn operations(&self) -> String {
         let shape = |t: &Tensor| {
@@ -145,25 +127,6 @@ impl Drawn {
 impl Debug for Drawn {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(&self.literal())
-    }
-}
-
-/// The configuration of runs of so many cases. A failing case shrinks for at most five minutes, and
-/// the tests keep it themselves, under the stem of its operation.
-#[must_use]
-pub fn config(cases: u32) -> Config {
-    Config { cases, max_shrink_iters: 4096, max_shrink_time: 300_000, failure_persistence: None, ..Config::default() }
-}
-
-/// Whether the case agrees with its oracles on a device.
-///
-/// # Errors
-/// A failure for the test runner if it does not.
-pub fn holds(drawn: &Drawn, device: &Device) -> TestCaseResult {
-    match drawn.compare(device) {
-        Ok(outcome) if outcome.holds() => Ok(()),
-        Ok(outcome) => Err(TestCaseError::fail(format!("{:?}, wrote past an end: {}", outcome.worst, outcome.overrun))),
-        Err(e) => Err(TestCaseError::fail(e.to_string())),
     }
 }
 

@@ -1,16 +1,22 @@
 //! Parity cases of every operation, and the sweep that draws and compares them.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod blocking;
 mod cases;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod computed;
 pub mod drawn;
 pub mod fault;
 pub mod kinds;
+#[cfg(not(target_arch = "wasm32"))]
 mod least;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod own;
 pub mod parity;
 mod shrinking;
 pub mod sweep;
 mod switches;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod wrong;
 
 pub use cases::cases;

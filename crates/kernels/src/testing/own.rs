@@ -4,6 +4,7 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::kernel::compose::Shader;
+use crate::native::blocking::block_on;
 use crate::testing::parity::MakeCase;
 use crate::testing::sweep::{Outcome, Target, refusal};
 
@@ -40,7 +41,7 @@ pub fn sweep(
             panic!("{}: {error}", shader.label());
         }
         let target = Target { shader, stem: kernel.name, make };
-        let (worst, _) = target.worst(device, 0, 0, wanted)?;
+        let (worst, _) = block_on(target.worst_async(device, 0, 0, wanted))?;
         outcomes.push((target.shader, worst));
     }
     Ok(outcomes)

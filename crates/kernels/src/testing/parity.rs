@@ -1,5 +1,6 @@
 //! Parity: random cases of every operation, run on a device and through the oracles.
 
+#[cfg(not(target_arch = "wasm32"))]
 pub mod calls;
 
 use crate::caps::Caps;
@@ -346,16 +347,21 @@ impl Case {
     ///
     /// # Errors
     /// Errors of planning and of running.
-    pub fn run(&self, executor: &Executor, options: &PlanOptions) -> Result<(Vec<Vec<u32>>, Vec<Shader>), Error> {
-        let (mut plan, mut states) = self.plan_on(&self.rec, executor, options)?;
-        let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
+    pub async fn run_async(
+        &self,
+        executor: &Executor,
+        options: &PlanOptions,
+    ) -> Result<(Vec<Vec<u32>>, Vec<Shader>), Error> {
+        let (mut plan, mut states) = self.plan_on(&self.rec, executor, options).await?;
+        let pending = plan.run_async(&mut states, &self.input, Watch::default()).await?;
+        let outputs = pending.wait_async().await?;
         Ok((outputs.0, self.shaders_of(&plan)))
     }
 
     /// Runs a recording on a device, with intermediates filled with the word `poison`, and compares
     /// every operation with the host: with the recording's own operations, or with those of a plan
     /// that has the same shape.
-    pub(crate) fn agreed(
+    pub(crate) async fn agreed(
         &self,
         rec: &Recorder<Primitive>,
         expected: Option<Planned>,
@@ -363,15 +369,15 @@ impl Case {
         options: &PlanOptions,
         poison: u32,
     ) -> Result<Agreed, Error> {
-        let (mut plan, mut states) = self.plan_on(rec, &Executor::Gpu(device.clone()), options)?;
-        let mut mirror = Mirror::new(Arc::new(self.loaded(&Executor::Cpu)?.0)).expecting(expected);
+        let (mut plan, mut states) = self.plan_on(rec, &Executor::Gpu(device.clone()), options).await?;
+        let mut mirror = Mirror::new(Arc::new(self.loaded(&Executor::Cpu).await?.0)).expecting(expected);
         plan.poison(poison);
-        let (_, agreements) = plan.agree(&mut mirror, &mut states, &self.input, Watch::default())?;
-        let overrun = options.guarded && plan.overrun(poison)?;
+        let (_, agreements) = plan.agree_async(&mut mirror, &mut states, &self.input, Watch::default()).await?;
+        let overrun = options.guarded && plan.overrun_async(poison).await?;
         Ok(Agreed { agreements, shaders: self.shaders_of(&plan), overrun })
     }
 
-    fn plan_on(
+    async fn plan_on(
         &self,
         rec: &Recorder<Primitive>,
         executor: &Executor,
@@ -381,8 +387,8 @@ impl Case {
             Executor::Gpu(device) => Executor::Gpu(device.with_caps(self.caps_on(device.caps()))),
             Executor::Cpu => Executor::Cpu,
         };
-        let (weights, states) = self.loaded(executor)?;
-        Ok((executor.plan(rec.clone(), &Arc::new(weights), options)?, states))
+        let (weights, states) = self.loaded(executor).await?;
+        Ok((executor.plan_async(rec.clone(), &Arc::new(weights), options).await?, states))
     }
 
     /// The shaders that a run of the plan dispatches.
@@ -393,10 +399,11 @@ impl Case {
 
     /// Runs the plan of a device with these capabilities on the host, through the oracles of its
     /// parts. Returns the outputs, and the states after it.
-    pub(crate) fn referenced(&self, planned: &Planned) -> Result<(Vec<Vec<u32>>, States), Error> {
-        let (weights, mut states) = self.loaded(&Executor::Cpu)?;
+    pub(crate) async fn referenced(&self, planned: &Planned) -> Result<(Vec<Vec<u32>>, States), Error> {
+        let (weights, mut states) = self.loaded(&Executor::Cpu).await?;
         let mut plan = Plan::reference(planned, &Arc::new(weights));
-        let outputs = plan.run(&mut states, &self.input, Watch::default())?.wait()?;
+        let pending = plan.run_async(&mut states, &self.input, Watch::default()).await?;
+        let outputs = pending.wait_async().await?;
         Ok((outputs.0, states))
     }
 
@@ -447,7 +454,7 @@ impl Case {
     }
 
     /// The case's weights and states on an executor.
-    fn loaded(&self, executor: &Executor) -> Result<(Weights, States), Error> {
+    async fn loaded(&self, executor: &Executor) -> Result<(Weights, States), Error> {
         let mut weights = Weights::new(executor);
         for (n, w) in self.weights.iter().enumerate() {
             match w {
@@ -458,7 +465,7 @@ impl Case {
                 Loaded::Vector(values) => weights.vector(&format!("w{n}"), values.clone()),
             };
         }
-        let mut states = States::new(executor, &self.kinds, self.sequences, self.capacity)?;
+        let mut states = States::new_async(executor, &self.kinds, self.sequences, self.capacity).await?;
         for (sequence, ids) in &self.tokens {
             let state = self.rec.state(0);
             states.write_tokens(state, *sequence, 0, ids);
@@ -468,9 +475,9 @@ impl Case {
         }
         for (state, sequence, bytes) in self.held() {
             let state = self.rec.state(*state);
-            states.write(state, *sequence, 0..states.rows(state), bytes)?;
+            states.write_async(state, *sequence, 0..states.rows(state), bytes).await?;
         }
-        Ok((weights.load()?, states))
+        Ok((weights.load_async(&|_| {}).await?, states))
     }
 }
 

@@ -1,10 +1,9 @@
 //! The sweep: cases of every operation, drawn so that every kernel runs, and compared with the
 //! oracles.
 
-use crate::caps::table::Table;
-use crate::caps::{Caps, Class};
+use crate::caps::Caps;
+use crate::device::Device;
 use crate::device::executor::Executor;
-use crate::device::{Device, Limits, Select};
 use crate::error::Error;
 use crate::exec::agree::results::of_tensor;
 use crate::exec::agree::rows::{Difference, of_draws};
@@ -17,29 +16,14 @@ use crate::language::{self, Op, Primitive};
 use crate::plan::Planned;
 use crate::testing::Switches;
 use crate::testing::cases;
-use crate::testing::drawn::{Drawn, holds};
+use crate::testing::drawn::Drawn;
 use crate::testing::parity::{Agreed, Case, MakeCase};
 use gguf::GgmlType;
-use proptest::test_runner::TestCaseError;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A device with the table of a discrete GPU. A software device then also splits few keys into many
-/// parts.
-///
-/// # Errors
-/// The errors of [`Device::open`].
-pub fn open(select: &Select, limits: Limits) -> Result<Device, Error> {
-    let device = Device::open(select, limits)?;
-    Ok(device.with_table(Table::usual(Class::Discrete, device.caps().cooperative)))
-}
-
-/// The errors of a shader's text; `None` if it is WGSL.
-#[must_use]
-pub fn refusal(shader: &Shader) -> Option<String> {
-    let source = shader.source();
-    wgpu::naga::front::wgsl::parse_str(&source).err().map(|e| e.emit_to_string(&source))
-}
+#[cfg(not(target_arch = "wasm32"))]
+pub use crate::testing::blocking::{check, open, refusal};
 
 /// The outcome of one case, with the shaders that it ran.
 #[derive(Clone, Debug)]
@@ -106,13 +90,13 @@ impl Case {
     ///
     /// # Errors
     /// Errors of either executor.
-    pub fn compare(&self, device: &Device, portable: bool) -> Result<Outcome, Error> {
-        self.compare_over(u32::MAX, device, portable)
+    pub async fn compare_async(&self, device: &Device, portable: bool) -> Result<Outcome, Error> {
+        self.compare_over(u32::MAX, device, portable).await
     }
 
-    fn compare_over(&self, poison: u32, device: &Device, portable: bool) -> Result<Outcome, Error> {
+    async fn compare_over(&self, poison: u32, device: &Device, portable: bool) -> Result<Outcome, Error> {
         let options = self.options_on(device.caps()).portable(portable).guarded(true);
-        Ok(self.agreed(&self.rec, None, device, &options, poison)?.into())
+        Ok(self.agreed(&self.rec, None, device, &options, poison).await?.into())
     }
 
     /// Runs the plan of a device with these capabilities on the host, through the oracles of its
@@ -121,21 +105,21 @@ impl Case {
     ///
     /// # Errors
     /// Errors of planning and of the CPU executor.
-    pub fn compare_reference(&self, caps: &Caps) -> Result<Outcome, Error> {
+    pub async fn compare_reference_async(&self, caps: &Caps) -> Result<Outcome, Error> {
         let planned = self.planned(caps, false)?;
-        let got = self.referenced(&planned)?.0;
-        let expected = self.run(&Executor::Cpu, &self.options)?.0;
+        let got = self.referenced(&planned).await?.0;
+        let expected = self.run_async(&Executor::Cpu, &self.options).await?.0;
         Ok(Outcome::of(&planned, &expected, &got, ROUNDED))
     }
 
-    /// Compares as [`Case::compare`] does, on a device whose limits are so small that everything
-    /// that can be split is split: grids in two dimensions, and weights in several bindings. The
-    /// kernels are the kernels that [`Case::compare`] runs. Unwritten memory is filled with a large
-    /// finite value instead of NaN, because some operations skip NaN.
+    /// Compares as [`Case::compare_async`] does, on a device whose limits are so small that
+    /// everything that can be split is split: grids in two dimensions, and weights in several
+    /// bindings. The kernels are the kernels that [`Case::compare_async`] runs. Unwritten memory is
+    /// filled with a large finite value instead of NaN, because some operations skip NaN.
     ///
     /// # Errors
     /// Errors of either executor.
-    pub fn compare_split(&self, device: &Device, portable: bool) -> Result<Outcome, Error> {
+    pub async fn compare_split_async(&self, device: &Device, portable: bool) -> Result<Outcome, Error> {
         let whole = device.caps();
         let wanted = self.shaders(whole, portable)?;
         for max_grid in [self.split_grid(device, portable)?, whole.max_grid] {
@@ -144,7 +128,7 @@ impl Case {
                 let same =
                     |got: Vec<Shader>| wanted.iter().all(|k| got.contains(k)) && got.iter().all(|k| wanted.contains(k));
                 if self.shaders(&caps, portable).is_ok_and(same) {
-                    match self.compare_over(LARGE, &device.with_caps(caps.clone()), portable) {
+                    match self.compare_over(LARGE, &device.with_caps(caps.clone()), portable).await {
                         // Intermediates and single rows must fit in a binding; longer weights are
                         // split.
                         Err(Error::BindingTooLarge { .. }) => {}
@@ -157,7 +141,7 @@ impl Case {
                 caps.max_binding_bytes = (2 * caps.max_binding_bytes).min(whole.max_binding_bytes);
             }
         }
-        self.compare_over(LARGE, device, portable)
+        self.compare_over(LARGE, device, portable).await
     }
 
     /// Largest dimension of a grid, chosen so that grids have two dimensions. A kernel that writes
@@ -183,14 +167,6 @@ const LARGE: u32 = 0x7e96_7699;
 
 /// The smallest binding size that is tried, in bytes.
 const SPLIT_BYTES: u64 = 256;
-
-/// Runs the case of `seed` on `device` and through the oracles.
-///
-/// # Errors
-/// Errors of either executor.
-pub fn check(device: &Device, make: MakeCase, seed: u64, portable: bool) -> Result<Outcome, Error> {
-    make(&mut Gen::new(seed)).compare(device, portable)
-}
 
 /// A shader that must be covered, and the cases that reach it.
 #[derive(Clone, Debug)]
@@ -316,30 +292,12 @@ impl Target {
         })
     }
 
-    /// Runs `wanted` cases from `seed` on, every second one split. Returns the worst outcome, by
-    /// the ratio of error to bound. If a case fails, the outcome has the smallest that does.
+    /// The worst outcome of `wanted` cases from `seed` on, by the ratio of error to bound, and its
+    /// case. The first case has the number `from`. Cases with odd numbers are split.
     ///
     /// # Errors
     /// Errors of either executor.
-    pub fn run(&self, device: &Device, seed: u64, wanted: usize) -> Result<Outcome, Error> {
-        self.run_from(device, seed, 0, wanted)
-    }
-
-    /// Runs `wanted` cases from `seed` on and returns the worst outcome, as [`run`](Self::run)
-    /// does. The first case has the number `from`. Cases with odd numbers are split.
-    ///
-    /// # Errors
-    /// Errors of either executor.
-    pub fn run_from(&self, device: &Device, seed: u64, from: usize, wanted: usize) -> Result<Outcome, Error> {
-        let (mut outcome, drawn) = self.worst(device, seed, from, wanted)?;
-        if !outcome.holds() {
-            outcome.smallest = self.smallest(device, drawn);
-        }
-        Ok(outcome)
-    }
-
-    /// The worst outcome of these cases, and its case.
-    pub(crate) fn worst(
+    pub async fn worst_async(
         &self,
         device: &Device,
         seed: u64,
@@ -348,23 +306,16 @@ impl Target {
     ) -> Result<(Outcome, Drawn), Error> {
         let mut worst: Option<(Outcome, Drawn)> = None;
         for (n, (drawn, case)) in (from..).zip(self.cases(device.caps(), seed, wanted)) {
-            let split = n % 2 == 1;
-            let compare = if split { Case::compare_split } else { Case::compare };
-            let outcome = compare(&case, device, !self.shader.subgroups)?;
+            let (split, portable) = (n % 2 == 1, !self.shader.subgroups);
+            let outcome = match split {
+                true => case.compare_split_async(device, portable).await?,
+                false => case.compare_async(device, portable).await?,
+            };
             if worst.as_ref().is_none_or(|(w, _)| outcome.badness() > w.badness()) {
                 worst = Some((outcome, Drawn { split, ..drawn }));
             }
         }
         device.0.pipelines.drop_beyond(MOST_PIPELINES);
         Ok(worst.expect("at least one case"))
-    }
-
-    /// The smallest case that reaches the shader and fails as this one does.
-    #[must_use]
-    pub fn smallest(&self, device: &Device, drawn: Drawn) -> Option<Drawn> {
-        drawn.smallest(|drawn| match self.reached(&drawn.case(), device.caps()) {
-            true => holds(drawn, device),
-            false => Err(TestCaseError::reject("does not reach the shader")),
-        })
     }
 }

@@ -8,6 +8,7 @@ use crate::graph::record::{Origin, Recorder, RopeTable};
 use crate::graph::tensor::Input;
 use crate::kernel::compose::Shader;
 use crate::language::{Backward, Op, Primitive};
+use crate::native::blocking::block_on;
 use crate::plan::{Planned, plan};
 use crate::testing::Switches;
 use crate::testing::parity::Case;
@@ -98,7 +99,7 @@ impl Case {
         if !alike(&right, &other) {
             return Ok(None);
         }
-        Ok(Some(self.agreed(&rec, Some(right), device, &options, u32::MAX)?.into()))
+        Ok(Some(block_on(self.agreed(&rec, Some(right), device, &options, u32::MAX))?.into()))
     }
 }
 

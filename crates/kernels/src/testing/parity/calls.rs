@@ -12,6 +12,7 @@ use crate::kernel::compose::Shader;
 use crate::kernel::dispatch::{Arg, Dispatch};
 use crate::kernel::format::{Format, format};
 use crate::kernel::split::parts;
+use crate::native::blocking::block_on;
 use crate::plan::{Placed, Planned};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -65,7 +66,7 @@ impl Case {
                 .copy_from_slice(bytemuck::cast_slice(&words));
         }
         room.states = room.buffers.len();
-        let states = self.loaded(&Executor::Cpu)?.1;
+        let states = block_on(self.loaded(&Executor::Cpu))?.1;
         (0..self.kinds.len()).for_each(|n| room.add(states.host(states.state(n)).to_vec()));
         for (n, loaded) in (0..).zip(&self.weights) {
             self.weight_bytes(caps, loaded)
