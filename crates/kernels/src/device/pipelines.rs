@@ -94,6 +94,14 @@ impl Drop for Preparing {
 }
 
 impl Device {
+    /// The number of pipelines that are built, and of all that were asked for.
+    #[must_use]
+    pub fn compiled(&self) -> Progress {
+        let slots = self.0.pipelines.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = slots.values().filter(|slot| slot.get().is_some()).count();
+        Progress { done: done as u64, total: slots.len() as u64 }
+    }
+
     /// Starts to build the pipelines of these shaders in the background, in this order. A plan that
     /// needs some of them waits only for those.
     pub fn prepare(&self, shaders: Vec<Shader>) -> Preparing {
