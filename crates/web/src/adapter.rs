@@ -48,7 +48,8 @@ impl Adapter {
     }
 }
 
-fn file(files: &[JsValue]) -> Result<AdapterFile, Failure> {
+/// The adapter of PEFT's two files, or of a GGUF file.
+pub fn file(files: &[JsValue]) -> Result<AdapterFile, Failure> {
     let wrong = |message: &str| Failure::new("adapter", message);
     let mut named = vec![];
     for file in files {

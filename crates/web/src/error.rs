@@ -1,6 +1,7 @@
 //! Errors as objects: `code` is stable, `message` is for people, and some have more fields.
 
 use crate::json;
+use model::chat::ChatError;
 use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
@@ -67,7 +68,10 @@ impl From<gguf::Error> for Failure {
             gguf::Error::OutOfMemory { .. } => "no-memory",
             _ => "bad-file",
         };
-        Self::new(code, error.to_string())
+        let message = error.to_string();
+        // The errors of a file are facts about it.
+        let has_way = !matches!(code, "truncated" | "bad-file") || message.contains(" again");
+        Self::new(code, if has_way { message } else { format!("{message}; get the file again, or choose another one") })
     }
 }
 
@@ -106,8 +110,12 @@ impl From<model::Error> for Failure {
             Error::ContextOverflow { needed, limit } => {
                 return Self::new("context", message).with("needed", needed).with("limit", limit);
             }
-            Error::TokenId { .. } | Error::NothingFed => "bad-options",
+            Error::TokenId { .. } | Error::NothingFed | Error::Tap { .. } => "bad-options",
             Error::Snapshot(_) | Error::OtherModel => "snapshot",
+            Error::Chat(ChatError::Syntax { .. } | ChatError::Render { .. }) if !message.contains("raw text") => {
+                let way = "complete raw text with `session.complete`, or take a file with another template";
+                return Self::new("template", format!("{message}; {way}"));
+            }
             Error::Chat(_) => "template",
             Error::Adapter(_) => "adapter",
             Error::NonFinite { .. } => "not-finite",

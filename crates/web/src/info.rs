@@ -28,6 +28,10 @@ impl Facts<'_> {
             Executor::Cpu => false,
         };
         let tensors = self.file.tensors();
+        let mut notes: Vec<String> = self.notes.iter().map(ToString::to_string).collect();
+        if let Err(error) = self.template.check() {
+            notes.push(format!("the chat template of the file cannot be used, only raw text: {error}"));
+        }
         json!({
             "name": self.file.get_opt::<&str>("general.name").ok().flatten().unwrap_or(self.name),
             "architecture": self.summary.architecture,
@@ -46,7 +50,7 @@ impl Facts<'_> {
                 "tools": self.template.knows_tools(),
                 "thinking": self.template.knows_thinking(),
             },
-            "notes": self.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "notes": notes,
         })
     }
 }

@@ -5,6 +5,7 @@
 #![cfg(target_arch = "wasm32")]
 
 mod adapter;
+mod batch;
 mod cancel;
 mod device;
 mod error;

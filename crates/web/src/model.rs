@@ -8,9 +8,10 @@ use crate::opened::available;
 use crate::options::{self, Limits};
 use crate::reader::{JsSource, Running};
 use crate::session::Session;
-use gguf::Remote;
+use gguf::{Progress, Remote};
 use kernels::{Executor, Preparing};
 use model::tokenizer::Special;
+use serde_json::json;
 use std::cell::RefCell;
 use train::BaseDigest;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
@@ -59,6 +60,12 @@ impl Model {
     /// A new conversation.
     pub async fn session(&self, options: JsValue) -> Result<Session, Failure> {
         let options = json::read::<options::Session>(&options, "options")?.options(&self.limits)?;
+        if options.sequences != 1 {
+            return Err(Failure::new(
+                "bad-options",
+                "sequences: a session is one sequence; `model.batch` makes several",
+            ));
+        }
         Ok(Session::new(self.model.session_async(options).await?))
     }
 
@@ -89,6 +96,20 @@ impl Model {
         let options = json::read::<options::Rendered>(options, "options")?.options();
         let text = self.model.template().render(&options::messages(messages)?, &options);
         Ok(text.map_err(model::Error::from)?)
+    }
+
+    /// The names of the values that a session can tap.
+    pub fn taps(&self) -> Vec<String> {
+        self.model.taps().into_iter().map(String::from).collect()
+    }
+
+    /// The number of kernels that are compiled, and of all that were asked for: `Compiled`.
+    pub fn compiled(&self) -> JsValue {
+        let Progress { done, total } = match &self.executor {
+            Executor::Gpu(device) => device.compiled(),
+            Executor::Cpu => Progress { done: 0, total: 0 },
+        };
+        json::write(&json!({ "done": done, "total": total }))
     }
 
     /// Whether the device of this model is lost.

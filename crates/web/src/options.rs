@@ -1,6 +1,7 @@
 //! Options of sessions and answers as JavaScript gives them. An unknown field is an error.
 
 use crate::error::Failure;
+use kernels::PlanOptions;
 use model::chat::{Message, RenderOptions};
 use model::{GenerateOptions, KvType, Precision, Sampling, SessionOptions};
 use serde::Deserialize;
@@ -21,7 +22,13 @@ pub struct Session {
     shift: Option<u32>,
     precision: Option<String>,
     chunk: Option<u32>,
+    taps: Vec<String>,
+    /// Sequences of a batch.
+    sequences: Option<u32>,
 }
+
+/// The sequences that a batch may have.
+const SEQUENCES: std::ops::RangeInclusive<u32> = 1..=256;
 
 impl Session {
     /// The options, with a limit for the memory.
@@ -37,14 +44,23 @@ impl Session {
             Some("f32") => Precision::F32,
             Some(other) => return Err(Failure::unknown("precision", other, &["fast", "f32"])),
         };
-        let options = SessionOptions::default().context(self.context).kv(kv).shift(self.shift);
-        Ok(options.precision(precision).chunk(self.chunk.unwrap_or(0)).memory_bytes(limits.memory_bytes))
+        let sequences = self.sequences.unwrap_or(1);
+        if !SEQUENCES.contains(&sequences) {
+            let (least, most) = (SEQUENCES.start(), SEQUENCES.end());
+            return Err(Failure::new(
+                "bad-options",
+                format!("sequences: {sequences} is not between {least} and {most}"),
+            ));
+        }
+        let plan = PlanOptions::default().precision(precision).taps(self.taps);
+        let options = SessionOptions::default().context(self.context).kv(kv).shift(self.shift).plan(plan);
+        Ok(options.sequences(sequences).chunk(self.chunk.unwrap_or(0)).memory_bytes(limits.memory_bytes))
     }
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Drawn {
+pub struct Drawn {
     temperature: Option<f32>,
     top_k: Option<u32>,
     top_p: Option<f32>,
@@ -57,7 +73,7 @@ struct Drawn {
 }
 
 impl Drawn {
-    fn sampling(self) -> Sampling {
+    pub fn sampling(self) -> Sampling {
         let usual = Sampling::default();
         Sampling {
             temperature: self.temperature.unwrap_or(usual.temperature),
@@ -69,6 +85,25 @@ impl Drawn {
             presence_penalty: self.presence_penalty.unwrap_or(usual.presence_penalty),
             last_n: self.last_n.unwrap_or(usual.last_n),
             seed: self.seed.unwrap_or(usual.seed),
+        }
+    }
+}
+
+/// How a step of a batch draws: one way for all sequences, or one for each.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum Draws {
+    All(Drawn),
+    Each(Vec<Drawn>),
+}
+
+impl Draws {
+    /// The sampling of each sequence. The last one is also for all sequences behind it.
+    pub fn samplings(self) -> Vec<Sampling> {
+        match self {
+            Self::All(drawn) => vec![drawn.sampling()],
+            Self::Each(each) if each.is_empty() => vec![Sampling::default()],
+            Self::Each(each) => each.into_iter().map(Drawn::sampling).collect(),
         }
     }
 }

@@ -7,10 +7,10 @@ use crate::json;
 use crate::model::Model;
 use crate::opened::tell;
 use crate::options::{self, Answer};
-use js_sys::{Float32Array, Function, Object};
+use js_sys::{Array, Float32Array, Function, Object};
 use model::chat::{Event, Parser, Reply};
 use model::tokenizer::Special;
-use model::{Finish, GenerateOptions};
+use model::{Finish, GenerateOptions, Tapped};
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
@@ -120,6 +120,13 @@ fn reason(finish: &Finish) -> &'static str {
     }
 }
 
+/// A value of a tap: `Tap`.
+fn tap(tapped: &Tapped) -> JsValue {
+    let object = json::write(&json!({ "name": tapped.name, "layer": tapped.layer }));
+    json::set(&object, "values", &Float32Array::from(tapped.values.as_slice()));
+    object
+}
+
 /// Milliseconds since 1970.
 fn now() -> f64 {
     js_sys::Date::now()
@@ -174,15 +181,26 @@ impl Session {
     }
 
     /// Logits [tokens, vocabulary] of these ids, which replace the tokens of the session, and the
-    /// values of these taps.
+    /// values of the session's taps: `Logits`.
     pub async fn logits(&mut self, ids: Vec<u32>, cancel: &Cancel) -> Result<JsValue, Failure> {
         let _guard = cancel.sets(&self.session.cancel_flag());
         self.session.reset();
         self.session.feed(&ids)?;
-        let mut all = vec![];
-        self.session.logits_async(|_, rows, _| all.extend_from_slice(rows)).await?;
+        let (mut all, mut tapped): (Vec<f32>, Vec<Tapped>) = (vec![], vec![]);
+        let take = |_: usize, rows: &[f32], taps: &[Tapped]| {
+            all.extend_from_slice(rows);
+            // Each chunk gives the same taps in the same order.
+            if tapped.is_empty() {
+                tapped = taps.to_vec();
+            } else {
+                tapped.iter_mut().zip(taps).for_each(|(all, chunk)| all.values.extend_from_slice(&chunk.values));
+            }
+        };
+        self.session.logits_async(take).await?;
         let object = Object::new();
         json::set(&object, "logits", &Float32Array::from(all.as_slice()));
+        let taps: Array = tapped.iter().map(tap).collect();
+        json::set(&object, "taps", &taps);
         Ok(object.into())
     }
 

@@ -3,13 +3,14 @@
 mod options;
 mod records;
 
+use crate::adapter;
 use crate::cancel::Cancel;
 use crate::error::Failure;
 use crate::json;
 use crate::model::Model;
 use crate::opened::tell;
 use gguf::{AsyncSource, MemoryDirectory};
-use js_sys::{Function, Object, Uint8Array};
+use js_sys::{Array, Function, Object, Uint8Array};
 use kernels::{Phase, Progress, Watch};
 use options::Options;
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use train::defaults::{Amount, Course};
 use train::{BaseDigest, Batches, CheckpointError, Data, DataOptions, Document, Ended, Ending, Method, Record, Texts};
+use wasm_bindgen::JsCast as _;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
 /// A run: a trainer, its examples, and what it has done.
@@ -31,6 +33,8 @@ pub struct Trainer {
     ending: Ending,
     records: Vec<Record>,
     options: Value,
+    /// Notes about the adapter that the run goes on from.
+    notes: Vec<String>,
 }
 
 #[wasm_bindgen]
@@ -49,11 +53,19 @@ impl Model {
         };
         let mut learnt = open("data", learnt)?;
         let mut held = held.map(|bytes| open("validation", bytes)).transpose()?;
-        if let Some(share) = train::defaults::held_share(learnt.len()).filter(|_| held.is_none()) {
+        let holds_out = held.is_none() && chosen.holds_out();
+        if let Some(share) = train::defaults::held_share(learnt.len()).filter(|_| holds_out) {
             let (part, rest) = learnt.split(share, chosen.seed())?;
             (learnt, held) = (part, Some(rest));
         }
-        let lora = chosen.lora()?;
+        let (lora, note) = match json::get(&options, "init").dyn_into::<Array>() {
+            Ok(files) => {
+                let (factors, note) = self.model.factors_of(&adapter::file(&files.to_vec())?)?;
+                (chosen.lora_from(factors)?, note)
+            }
+            Err(_) => (chosen.lora()?, None),
+        };
+        let notes = note.iter().map(ToString::to_string).collect();
         let method = Method::from(lora.clone());
         let mut batches = Batches::new(learnt.clone(), chosen.batch(), chosen.seed());
         if !chosen.shuffle() {
@@ -62,14 +74,15 @@ impl Model {
         let course = Course::of(&chosen.course()?, &method, self.model.weights(), Amount::of(&batches, held.is_some()));
         let rows = chosen.rows.unwrap_or_else(|| train::defaults::rows(&learnt, held.as_ref(), chosen.batch()));
         let most = train::defaults::most_rows([&learnt].into_iter().chain(held.as_ref()), chosen.batch(), true);
-        let gradients =
-            course.options.gradients.clone().rows(rows).most_rows(most).memory_bytes(self.limits.memory_bytes);
+        let trainer_options = chosen.optimizer(course.options.clone())?;
+        let gradients = trainer_options.gradients.clone().rows(rows).most_rows(most);
+        let gradients = gradients.memory_bytes(self.limits.memory_bytes);
         // `evaluate` takes any lines at any time.
-        let trainer_options = course.options.clone().gradients(gradients).seed(chosen.seed()).validation(true);
+        let trainer_options = trainer_options.gradients(gradients).validation(true);
         let digest = self.base_digest(&report, cancel).await?;
         let trainer = train::Trainer::new_async(&self.model, method, &trainer_options).await?.with_digest(digest);
-        let options = chosen.in_force(&lora, &trainer_options, &course, rows);
-        Ok(Trainer { trainer, batches, learnt, held, reading, ending: course.ending, records: vec![], options })
+        let options = chosen.in_force(&lora, &trainer_options, &course, rows, &reading);
+        Ok(Trainer { trainer, batches, learnt, held, reading, ending: course.ending, records: vec![], options, notes })
     }
 }
 
@@ -109,6 +122,7 @@ impl Trainer {
             "parameters": self.trainer.elements(),
             "unused": self.learnt.unused(),
             "options": self.options,
+            "notes": self.notes,
         }))
     }
 
@@ -138,8 +152,8 @@ impl Trainer {
     }
 
     /// The records of all steps: `StepResult[]`.
-    pub fn log(&self) -> JsValue {
-        json::write(&self.records.iter().map(records::to_json).collect::<Vec<_>>())
+    pub fn log(&self) -> Vec<JsValue> {
+        self.records.iter().map(|record| records::to_js(record, &records::to_json(record))).collect()
     }
 
     /// One step. A step that is cancelled changes nothing.
@@ -147,7 +161,10 @@ impl Trainer {
         let before = self.batches.position();
         let batch = self.batches.next()?;
         let began = js_sys::Date::now();
-        let done = watched(&report, cancel, async |watch| self.trainer.step_async(&batch, watch).await).await;
+        let done = watched(&report, cancel, &[Phase::Forward, Phase::Backward], async |watch| {
+            self.trainer.step_async(&batch, watch).await
+        })
+        .await;
         let step = match done {
             Ok(step) => step,
             Err(error) => {
@@ -166,12 +183,12 @@ impl Trainer {
             skipped: step.skipped,
         };
         let mut result = records::to_json(&record);
-        self.records.push(record);
+        self.records.push(record.clone());
         result["targets"] = json!(step.loss.targets);
         result["seconds"] = json!((js_sys::Date::now() - began) / 1000.0);
         result["validates"] = json!(self.held.is_some() && self.ending.is_validated(step.number));
         result["ended"] = json!(self.ended());
-        Ok(json::write(&result))
+        Ok(records::to_js(&record, &result))
     }
 
     /// The mean loss of the held-out examples, which the last step gets, or of these lines.
@@ -192,7 +209,8 @@ impl Trainer {
             })?,
         };
         let documents = (0..data.len()).map(|n| data.documents(n)).collect::<Result<Vec<Vec<Document>>, _>>()?.concat();
-        let loss = watched(&report, cancel, async |watch| self.trainer.evaluate_async(&documents, watch).await).await?;
+        let work = async |watch: Watch<'_>| self.trainer.evaluate_async(&documents, watch).await;
+        let loss = watched(&report, cancel, &[Phase::Forward], work).await?;
         if let Some(last) = self.records.last_mut().filter(|_| own) {
             last.validation = Some(loss.loss);
         }
@@ -243,6 +261,9 @@ impl Trainer {
 impl Trainer {
     /// Why the run has ended, by the rules of `weft train`.
     fn ended(&self) -> Option<&'static str> {
+        if Ending::risen(&self.records).is_some() {
+            return Some("risen");
+        }
         self.ending.reached(&self.records).map(|ended| match ended {
             Ended::Steps => "steps",
             Ended::Patience { .. } => "patience",
@@ -251,14 +272,19 @@ impl Trainer {
     }
 }
 
-/// Runs work of a trainer that can be cancelled and tells how far it is.
+/// Runs work of a trainer that can be cancelled and tells how far it is: in layers, of all its
+/// passes together.
 async fn watched<T>(
     report: &Function,
     cancel: &Cancel,
+    passes: &[Phase],
     work: impl AsyncFnOnce(Watch<'_>) -> Result<T, train::Error>,
 ) -> Result<T, Failure> {
     let flag = Arc::<AtomicBool>::default();
     let _guard = cancel.sets(&flag);
-    let progress = |_: Phase, progress: Progress| tell(report, "step", progress);
+    let progress = |phase: Phase, Progress { done, total }: Progress| {
+        let before = passes.iter().take_while(|pass| **pass != phase).count() as u64;
+        tell(report, "step", Progress { done: before * total + done, total: passes.len() as u64 * total });
+    };
     Ok(work(Watch { cancel: Some(&flag), progress: Some(&progress) }).await?)
 }

@@ -153,6 +153,15 @@ class Model extends Counted implements e.Model {
   render(messages: readonly t.Message[]): string {
     return messages.map(({ role, content }) => `<${role}>${content}`).join('');
   }
+  taps(): string[] {
+    return ['embed'];
+  }
+  async batch({ context = 8, sequences }: t.BatchOptions): Promise<Batch> {
+    return new Batch(context, sequences);
+  }
+  compiled(): { done: number; total: number } {
+    return { done: 0, total: 0 };
+  }
   lost(): boolean {
     return this.on !== device;
   }
@@ -207,8 +216,8 @@ class Session extends Counted implements e.Session {
     };
   }
 
-  async logits(ids: Uint32Array): Promise<{ logits: Float32Array }> {
-    return { logits: Float32Array.from(ids) };
+  async logits(ids: Uint32Array): Promise<t.Logits> {
+    return { logits: Float32Array.from(ids), taps: [] };
   }
   setAdapters(adapters: e.Adapters): void {
     this.#adapters = (adapters as Adapters).list.join(' ');
@@ -228,6 +237,31 @@ class Session extends Counted implements e.Session {
   }
 }
 
+/** Draws the number of tokens of each sequence. */
+class Batch extends Counted implements e.Batch {
+  readonly #tokens: number[][];
+
+  constructor(readonly context: number, readonly sequences: number) {
+    super();
+    this.#tokens = Array.from({ length: sequences }, () => []);
+  }
+  tokens(sequence: number): Uint32Array {
+    return Uint32Array.from(this.#tokens[sequence] ?? []);
+  }
+  feed(sequence: number, ids: Uint32Array): void {
+    this.#tokens[sequence]?.push(...ids);
+  }
+  rollback(sequence: number, tokens: number): void {
+    this.#tokens[sequence]?.splice(tokens);
+  }
+  async step(): Promise<t.Drawn[]> {
+    const fed = this.#tokens.map((tokens, sequence) => ({ tokens, sequence })).filter(({ tokens }) => tokens.length > 0);
+    return fed.map(({ tokens, sequence }) => ({ sequence, id: tokens.push(tokens.length) - 1, logProb: 0 }));
+  }
+  setAdapters(): void {}
+  async moveTo(): Promise<void> {}
+}
+
 class Trainer extends Counted implements e.Trainer {
   readonly #lines: string[];
   #number = 0;
@@ -240,7 +274,7 @@ class Trainer extends Counted implements e.Trainer {
   }
   facts(): t.TrainFacts {
     const examples = this.#lines.length;
-    return { examples, validation: 0, documents: examples, tokens: 1, learntTokens: 1, stepsPerEpoch: 1, steps: 3, parameters: 1, unused: [], options: {} };
+    return { examples, validation: 0, documents: examples, tokens: 1, learntTokens: 1, stepsPerEpoch: 1, steps: 3, parameters: 1, unused: [], options: {}, notes: [] };
   }
   memory(): t.TrainMemory {
     return { weights: 1, parameters: 1, optimizer: 1, intermediates: 1, total: 4 };

@@ -58,19 +58,26 @@ export interface Model extends Freed {
   info(): t.ModelInfo;
   needs(options: t.SessionOptions): t.Needs;
   session(options: Omit<t.SessionOptions, 'adapters'>): Promise<Session>;
+  batch(options: Omit<t.BatchOptions, 'adapters'>): Promise<Batch>;
   adapter(files: t.NamedBytes[]): Promise<Adapter>;
   trainer(options: EngineTrainOptions, report: Report, cancel: Cancel): Promise<Trainer>;
   tokenize(text: string, options: t.TokenizeOptions): Uint32Array;
   detokenize(ids: Uint32Array): string;
   render(messages: readonly t.Message[], options: t.RenderOptions): string;
+  /** The names of the values that a session can tap. */
+  taps(): string[];
+  /** The number of kernels that are compiled, and of all that were asked for. */
+  compiled(): { readonly done: number; readonly total: number };
   /** Whether the device of this model is lost. */
   lost(): boolean;
 }
 
-/** As `TrainOptions`, with texts as bytes. */
-export type EngineTrainOptions = Omit<t.TrainOptions, 'data' | 'validation'> & {
+/** As `TrainOptions`, with texts as bytes, and with the adapter to go on from beside the method. */
+export type EngineTrainOptions = Omit<t.TrainOptions, 'data' | 'validation' | 'method'> & {
   data: Uint8Array;
   validation?: Uint8Array;
+  method?: Omit<NonNullable<t.TrainOptions['method']>, 'init'>;
+  init?: readonly t.NamedBytes[];
 };
 
 export interface Adapter extends Freed {
@@ -103,7 +110,10 @@ export interface Session extends Freed {
     report: Report,
     cancel: Cancel,
   ): Promise<t.Finish>;
-  /** Logits [tokens, vocabulary] of these ids, which replace the tokens of the session. */
+  /**
+   * Logits [tokens, vocabulary] of these ids, which replace the tokens of the session, and the
+   * values of its taps.
+   */
   logits(ids: Uint32Array, cancel: Cancel): Promise<t.Logits>;
   setAdapters(adapters: Adapters): void;
   rollback(tokens: number): void;
@@ -113,6 +123,18 @@ export interface Session extends Freed {
    * Goes on with another handle of the same model after its device was lost, and with adapters that
    * were loaded beside it.
    */
+  moveTo(model: Model, adapters: Adapters): Promise<void>;
+}
+
+/** Several sequences that share every step. */
+export interface Batch extends Freed {
+  readonly context: number;
+  readonly sequences: number;
+  tokens(sequence: number): Uint32Array;
+  feed(sequence: number, ids: Uint32Array): void;
+  rollback(sequence: number, tokens: number): void;
+  step(sampling: t.Sampling | readonly t.Sampling[], cancel: Cancel): Promise<t.Drawn[]>;
+  setAdapters(adapters: Adapters): void;
   moveTo(model: Model, adapters: Adapters): Promise<void>;
 }
 

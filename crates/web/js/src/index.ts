@@ -2,6 +2,7 @@
 export type * from './types.js';
 export { type ErrorCode, WeftError } from './error.js';
 export { Adapter } from './client/adapter.js';
+export { Batch } from './client/batch.js';
 export { cache, devices } from './client/host.js';
 export { Inspection, Model, type ModelEventMap } from './client/model.js';
 export { Session } from './client/session.js';

@@ -65,11 +65,13 @@ export interface InspectionMethods extends Closes {
 export interface ModelMethods extends Closes {
   needs(options: Omit<t.SessionOptions, 'adapters'>): t.Needs;
   session(options: Omit<t.SessionOptions, 'adapters'>, adapters: readonly SentAdapter[]): Made<{ context: number }>;
+  batch(options: Omit<t.BatchOptions, 'adapters'>, adapters: readonly SentAdapter[]): Made<t.BatchFacts>;
   adapter(files: readonly t.NamedBytes[]): Made<t.AdapterInfo>;
   trainer(options: EngineTrainOptions): Made<{ facts: t.TrainFacts; memory: t.TrainMemory }>;
   tokenize(text: string, options: t.TokenizeOptions): Uint32Array;
   detokenize(ids: Uint32Array): string;
   render(messages: readonly t.Message[], options: t.RenderOptions): string;
+  taps(): string[];
 }
 
 export interface SessionMethods extends Closes {
@@ -81,6 +83,14 @@ export interface SessionMethods extends Closes {
   rollback(tokens: number): void;
   save(): Uint8Array;
   load(bytes: Uint8Array): void;
+}
+
+export interface BatchMethods extends Closes {
+  tokens(sequence: number): Uint32Array;
+  feed(sequence: number, ids: Uint32Array): void;
+  rollback(sequence: number, tokens: number): void;
+  step(sampling: t.Sampling | readonly t.Sampling[]): t.Drawn[];
+  setAdapters(adapters: readonly SentAdapter[]): void;
 }
 
 export interface AdapterMethods extends Closes {}

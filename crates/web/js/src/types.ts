@@ -103,6 +103,30 @@ export interface SessionOptions {
    * the answer.
    */
   readonly shift?: number;
+  /**
+   * Names of inner values that `logits` gives, too (`model.taps()`). On a GPU they cost some speed.
+   */
+  readonly taps?: readonly string[];
+}
+
+/** A batch never shifts: a full sequence draws nothing more. */
+export interface BatchOptions extends Omit<SessionOptions, 'shift' | 'taps'> {
+  /** Number of sequences, from 1 to 256. */
+  readonly sequences: number;
+}
+
+export interface BatchFacts {
+  /** Tokens of the context of each sequence. */
+  readonly context: number;
+  readonly sequences: number;
+}
+
+/** A token that a step of a batch drew. */
+export interface Drawn {
+  readonly sequence: number;
+  readonly id: number;
+  /** Natural logarithm of the token's probability. */
+  readonly logProb: number;
 }
 
 /** Bytes of memory. */
@@ -195,10 +219,21 @@ export interface Finish {
   readonly seconds: number;
 }
 
+/** An inner value of the model. */
+export interface Tap {
+  readonly name: string;
+  /** The layer, from 0; 0 where the value is of no layer. */
+  readonly layer: number;
+  /** [ids, width] */
+  readonly values: Float32Array;
+}
+
 /** Raw values of the model. */
 export interface Logits {
   /** [ids, vocabulary] */
   readonly logits: Float32Array;
+  /** The values that the session taps, layer by layer. */
+  readonly taps: readonly Tap[];
 }
 
 export interface AdapterInfo {
@@ -229,6 +264,8 @@ export interface TrainOptions {
     readonly targets?: string | readonly string[];
     readonly dropout?: number;
     readonly rslora?: boolean;
+    /** An adapter to go on from, in place of new factors: PEFT's two files, or a GGUF file. */
+    readonly init?: readonly (NamedBytes | File)[];
   };
   /** Examples of a step. Default 8. */
   readonly batch?: number;
@@ -246,8 +283,20 @@ export interface TrainOptions {
   /** Evaluations without a better loss after which the run ends; 0 for none. */
   readonly patience?: number;
   readonly decay?: number;
+  /** Of AdamW. Default 0.9 and 0.999. */
+  readonly betas?: readonly [number, number];
+  /** Of AdamW, outside the root. Default 1e-8. */
+  readonly eps?: number;
+  /** Largest norm of all gradients together; 0 for no limit. Default 1. */
+  readonly clip?: number;
+  /** Mean of the loss: over all tokens of a batch, or over the means of its examples. Default `tokens`. */
+  readonly mean?: 'tokens' | 'examples';
+  /** What becomes of examples above `length`. Default `cut`. */
+  readonly longer?: 'cut' | 'drop';
   /** Default true. */
   readonly shuffle?: boolean;
+  /** Whether a share of 100 and more examples is held out where `validation` is not given. Default true. */
+  readonly holdOut?: boolean;
   readonly seed?: number;
   /** Which tokens are learnt: completions and turns of the assistant, or all. Default `completions`. */
   readonly learn?: 'completions' | 'all';
@@ -270,6 +319,8 @@ export interface TrainFacts {
   readonly unused: readonly string[];
   /** The options in force, with every default. */
   readonly options: Readonly<Record<string, unknown>>;
+  /** What the run does not take of the adapter that it goes on from, each a sentence. */
+  readonly notes: readonly string[];
 }
 
 export interface TrainMemory {
@@ -280,8 +331,11 @@ export interface TrainMemory {
   readonly total: number;
 }
 
-/** Why a run has ended, by the rules of `weft train`: all steps are done, or nothing gets better. */
-export type Ended = 'steps' | 'flat' | 'patience';
+/**
+ * Why a run has ended, by the rules of `weft train`: all steps are done, nothing gets better, or the
+ * losses of ten steps are far above the first one (`risen`), which asks for a smaller rate.
+ */
+export type Ended = 'steps' | 'flat' | 'patience' | 'risen';
 
 /** A step in the log of a run. */
 export interface StepRecord {

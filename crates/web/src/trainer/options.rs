@@ -1,10 +1,12 @@
 //! The options of a run as JavaScript gives them, with the defaults of `weft train`.
 
 use crate::error::Failure;
+use kernels::cpu_ref::AdamwSpec;
+use model::FactorPair;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use train::defaults::{self, Chosen, Course};
-use train::{DataOptions, Learn, Lora, Schedule, Targets, TrainerOptions};
+use train::{DataOptions, Learn, Longer, Lora, Normalize, Schedule, Targets, TrainerOptions};
 use wasm_bindgen::JsValue;
 
 #[derive(Deserialize, Default)]
@@ -20,8 +22,14 @@ pub struct Options {
     schedule: Option<String>,
     warmup: Option<u64>,
     decay: Option<f32>,
+    betas: Option<[f64; 2]>,
+    eps: Option<f64>,
+    clip: Option<f64>,
+    mean: Option<String>,
+    longer: Option<String>,
     patience: Option<u32>,
     shuffle: Option<bool>,
+    hold_out: Option<bool>,
     seed: Option<u64>,
     learn: Option<String>,
 }
@@ -54,7 +62,7 @@ fn wrong(message: String) -> Failure {
 /// A copy of the options without what is no JSON.
 pub fn without_data(options: &JsValue) -> JsValue {
     let copy = js_sys::Object::assign(&js_sys::Object::new(), &js_sys::Object::from(options.clone()));
-    for key in ["data", "validation"] {
+    for key in ["data", "validation", "init"] {
         let _ = js_sys::Reflect::delete_property(&copy, &JsValue::from_str(key));
     }
     copy.into()
@@ -69,6 +77,11 @@ impl Options {
         self.seed.unwrap_or(0)
     }
 
+    /// Whether a share of many examples is held out by itself.
+    pub fn holds_out(&self) -> bool {
+        self.hold_out.unwrap_or(true)
+    }
+
     pub fn shuffle(&self) -> bool {
         self.shuffle.unwrap_or(true)
     }
@@ -80,11 +93,16 @@ impl Options {
             Some("all") => Learn::All,
             Some(other) => return Err(Failure::unknown("learn", other, &["completions", "all"])),
         };
+        let longer = match self.longer.as_deref() {
+            None | Some("cut") => Longer::Cut,
+            Some("drop") => Longer::Drop,
+            Some(other) => return Err(Failure::unknown("longer", other, &["cut", "drop"])),
+        };
         let length = self.length.unwrap_or_else(|| defaults::length(context));
         if length == 0 || length > context {
             return Err(wrong(format!("length: {length} is not between 1 and {context}, the context of the model")));
         }
-        Ok(DataOptions::default().length(length).learn(learn))
+        Ok(DataOptions::default().length(length).longer(longer).learn(learn))
     }
 
     pub fn lora(&self) -> Result<Lora, Failure> {
@@ -108,6 +126,17 @@ impl Options {
         Ok(lora.alpha(alpha.unwrap_or(defaults::ALPHA)))
     }
 
+    /// These factors in place of new ones.
+    pub fn lora_from(&self, factors: Vec<FactorPair>) -> Result<Lora, Failure> {
+        let Factors { rank, alpha, targets, rslora, .. } = &self.method;
+        let own =
+            [("rank", rank.is_some()), ("alpha", alpha.is_some()), ("targets", targets.is_some()), ("rslora", *rslora)];
+        if let Some((name, _)) = own.iter().find(|(_, given)| *given) {
+            return Err(wrong(format!("method.{name}: the adapter of method.init has its own; leave one of them out")));
+        }
+        Ok(self.lora()?.init(factors))
+    }
+
     /// What was chosen of the course of the run.
     pub fn course(&self) -> Result<Chosen, Failure> {
         let schedule = self.schedule.as_deref().map(str::parse::<Schedule>).transpose();
@@ -126,24 +155,67 @@ impl Options {
         })
     }
 
+    /// The options of a course with what was chosen of the optimizer.
+    pub fn optimizer(&self, options: TrainerOptions) -> Result<TrainerOptions, Failure> {
+        let [beta1, beta2] = self.betas.unwrap_or([options.adamw.beta1, options.adamw.beta2]);
+        if let Some(beta) = [beta1, beta2].into_iter().find(|beta| !(0.0..1.0).contains(beta)) {
+            return Err(wrong(format!("betas: {beta} is not from 0 to below 1")));
+        }
+        let eps = self.eps.unwrap_or(options.adamw.eps);
+        if !(eps > 0.0 && eps.is_finite()) {
+            return Err(wrong(format!("eps: {eps} is not a finite number above 0")));
+        }
+        let clip = match self.clip {
+            None => options.clip,
+            Some(0.0) => None,
+            Some(clip) if clip > 0.0 && clip.is_finite() => Some(clip),
+            Some(clip) => return Err(wrong(format!("clip: {clip} is not a finite number of at least 0"))),
+        };
+        let normalize = match self.mean.as_deref() {
+            None | Some("tokens") => Normalize::Tokens,
+            Some("examples") => Normalize::Sequences,
+            Some(other) => return Err(Failure::unknown("mean", other, &["tokens", "examples"])),
+        };
+        let adamw = AdamwSpec { beta1, beta2, eps, ..options.adamw };
+        let gradients = options.gradients.clone().normalize(normalize);
+        Ok(options.gradients(gradients).adamw(adamw).clip(clip).seed(self.seed()))
+    }
+
     /// All options in force.
-    pub fn in_force(&self, lora: &Lora, options: &TrainerOptions, course: &Course, rows: u32) -> Value {
+    pub fn in_force(
+        &self,
+        lora: &Lora,
+        options: &TrainerOptions,
+        course: &Course,
+        rows: u32,
+        reading: &DataOptions,
+    ) -> Value {
+        let Lora { rank, alpha, targets, dropout, rslora, init, .. } = lora;
+        let method = match init {
+            // The ranks and the scales are those of the adapter.
+            Some(_) => json!({ "dropout": dropout }),
+            None => json!({
+                "rank": rank, "alpha": alpha, "targets": targets.to_string(), "dropout": dropout, "rslora": rslora,
+            }),
+        };
         json!({
-            "method": {
-                "rank": lora.rank,
-                "alpha": lora.alpha,
-                "targets": lora.targets.to_string(),
-                "dropout": lora.dropout,
-                "rslora": lora.rslora,
-            },
+            "method": method,
             "batch": self.batch(),
             "rows": rows,
+            "length": reading.length,
+            "longer": if reading.longer == Longer::Drop { "drop" } else { "cut" },
+            "learn": if reading.learn == Learn::All { "all" } else { "completions" },
+            "holdOut": self.holds_out(),
             "rate": options.rate.peak,
             "schedule": options.rate.schedule.to_string(),
             "warmup": options.rate.warmup,
             "steps": course.ending.steps,
             "patience": course.ending.patience,
             "decay": options.adamw.decay,
+            "betas": [options.adamw.beta1, options.adamw.beta2],
+            "eps": options.adamw.eps,
+            "clip": options.clip.unwrap_or(0.0),
+            "mean": self.mean.as_deref().unwrap_or("tokens"),
             "shuffle": self.shuffle(),
             "seed": self.seed(),
         })

@@ -1,8 +1,10 @@
 //! The records of a run, as JavaScript and a checkpoint have them.
 
 use crate::error::Failure;
+use crate::json;
 use serde_json::{Value, json};
 use train::{Position, Record};
+use wasm_bindgen::JsValue;
 
 /// A record as `StepResult`.
 pub fn to_json(record: &Record) -> Value {
@@ -16,6 +18,16 @@ pub fn to_json(record: &Record) -> Value {
         "validation": validation,
         "skipped": skipped.is_some(),
     })
+}
+
+/// A record as JavaScript has it, with these numbers also where they are not finite: JSON has no
+/// such numbers.
+pub fn to_js(record: &Record, json: &Value) -> JsValue {
+    let object = json::write(json);
+    for (key, value) in [("loss", record.loss), ("norm", record.norm)] {
+        json::set(&object, key, &value.into());
+    }
+    object
 }
 
 /// What a checkpoint keeps beside the state of the trainer: the position in the examples in a line,

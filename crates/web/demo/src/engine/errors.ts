@@ -30,9 +30,6 @@ export function lineOf(error: unknown): number | undefined {
   return isWeftError(error) && typeof error.line === 'number' ? error.line : undefined;
 }
 
-/** What the engine tells of such a file are facts of the file. The way out is added. */
-const BROKEN: ReadonlySet<string> = new Set(['truncated', 'bad-file']);
-
 /** The name of a file or of a tensor at the start of a sentence keeps its letters. */
 const NAME = /^\S*[\w`]\.[\w]/;
 
@@ -44,10 +41,7 @@ function asSentence(text: string): string {
 
 /** One sentence for the user. */
 export function sentenceOf(error: unknown): string {
-  if (isWeftError(error)) {
-    const lacksWay = BROKEN.has(error.code) && !/\b(again|choose|load)\b/.test(error.message);
-    return asSentence(lacksWay ? `${error.message}: download it again, or choose another file` : error.message);
-  }
+  if (isWeftError(error)) return asSentence(error.message);
   if (error instanceof DOMException && error.name === 'QuotaExceededError') {
     return 'The browser gives this page no more space: delete a model or a conversation, then try again.';
   }

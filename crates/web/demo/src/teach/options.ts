@@ -37,7 +37,7 @@ const MAIN: readonly Field[] = [
   { key: 'steps', label: 'Steps', hint: 'Empty: as many as the examples need.', min: 1, step: 1 },
   { key: 'rate', label: 'Rate', hint: 'A loss that jumps up asks for less.', min: 0, step: 'any' },
   { key: 'batch', label: 'Examples of a step', hint: 'More are steadier, and want a larger rate.', min: 1, step: 1 },
-  { key: 'heldOut', label: 'Held-out examples', hint: 'Measured and not learnt.', min: 1, step: 1 },
+  { key: 'heldOut', label: 'Held-out examples', hint: 'Measured and not learnt; 0 for none.', min: 0, step: 1 },
 ];
 const MORE: readonly Field[] = [
   { key: 'rank', label: 'Rank', hint: 'Numbers for each row and column.', min: 1, step: 1 },

@@ -102,7 +102,8 @@ class Run {
     const { learnt, heldOut } = plan.split;
     const given = { ...trainOptions(plan.options), data: joined(learnt) };
     // Without validation lines the trainer holds out its own share of many examples.
-    const options = heldOut.length > 0 ? { ...given, validation: joined(heldOut) } : given;
+    const held = heldOut.length > 0 ? { validation: joined(heldOut) } : { holdOut: plan.options.heldOut !== 0 };
+    const options = { ...given, ...held };
     const onProgress = (progress: Progress) => {
       this.progress.value = describeProgress(progress);
     };
@@ -341,6 +342,7 @@ export function describeEnd(ended: Ended): string {
     steps: 'The run has ended.',
     flat: 'The run has ended: the loss gets no better.',
     patience: 'The run has ended: the held-out loss gets no better.',
+    risen: 'The run was given up: the loss is far above that of the first step. Take a smaller rate.',
   }[ended];
 }
 

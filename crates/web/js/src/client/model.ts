@@ -1,9 +1,10 @@
 /** A loaded model, and a model that was only looked at. */
 import type { WeftError } from '../error.js';
 import { HOST, type HostMethods, type InspectionMethods, type Made, type ModelMethods } from '../protocol.js';
-import type { LoadOptions, MemoryUse, Message, ModelInfo, NamedBytes, Needs, RenderOptions, SessionOptions, Source, TokenizeOptions, TrainOptions, Work } from '../types.js';
+import type { BatchOptions, LoadOptions, MemoryUse, Message, ModelInfo, NamedBytes, Needs, RenderOptions, SessionOptions, Source, TokenizeOptions, TrainOptions, Work } from '../types.js';
 import { Adapter, sentAdapters } from './adapter.js';
-import { bytesOf } from './bytes.js';
+import { Batch } from './batch.js';
+import { bytesOf, namedBytes } from './bytes.js';
 import { type Connection, callHost, connect } from './connection.js';
 import { Remote } from './remote.js';
 import { Session } from './session.js';
@@ -78,8 +79,8 @@ export class Model extends Remote<ModelMethods> {
     this.#events.removeEventListener(type, listener as EventListener);
   }
 
-  /** Bytes that the model and a session with these options need. */
-  needs(options: SessionOptions = {}): Promise<Needs> {
+  /** Bytes that the model and a session or a batch with these options need. */
+  needs(options: SessionOptions | BatchOptions = {}): Promise<Needs> {
     const { adapters: _adapters, ...plain } = options;
     return this.call('needs', [plain]);
   }
@@ -90,17 +91,26 @@ export class Model extends Remote<ModelMethods> {
     return new Session(this.connection, await this.call('session', [plain, sentAdapters(adapters, this)]), this);
   }
 
+  /** Several sequences that share every step. */
+  async batch(options: BatchOptions): Promise<Batch> {
+    const { adapters = [], ...plain } = options;
+    return new Batch(this.connection, await this.call('batch', [plain, sentAdapters(adapters, this)]), this);
+  }
+
   /** Loads an adapter: PEFT's two files, or a GGUF file. */
   async adapter(files: readonly (NamedBytes | File)[]): Promise<Adapter> {
-    const named = files.map(async (file) => ({ name: file.name, bytes: file instanceof File ? await bytesOf(file) : file.bytes }));
-    return new Adapter(this.connection, await this.call('adapter', [await Promise.all(named)]), this);
+    return new Adapter(this.connection, await this.call('adapter', [await namedBytes(files)]), this);
   }
 
   /** Prepares the training of an adapter. */
   async trainer(options: TrainOptions, work?: Work): Promise<Trainer> {
-    const { data, validation, ...plain } = options;
-    const texts = { data: await bytesOf(data), ...(validation !== undefined && { validation: await bytesOf(validation) }) };
-    return new Trainer(this.connection, await this.call('trainer', [{ ...plain, ...texts }], work), this);
+    const { data, validation, method: { init, ...method } = {}, ...plain } = options;
+    const bytes = {
+      data: await bytesOf(data),
+      ...(validation !== undefined && { validation: await bytesOf(validation) }),
+      ...(init !== undefined && { init: await namedBytes(init) }),
+    };
+    return new Trainer(this.connection, await this.call('trainer', [{ ...plain, method, ...bytes }], work), this);
   }
 
   /** The ids of a text. */
@@ -116,6 +126,11 @@ export class Model extends Remote<ModelMethods> {
   /** The prompt that a conversation becomes. */
   render(messages: readonly Message[], options: RenderOptions = {}): Promise<string> {
     return this.call('render', [messages, options]);
+  }
+
+  /** The names of the inner values that a session can tap. */
+  taps(): Promise<string[]> {
+    return this.call('taps', []);
   }
 
   /** Memory that the engine has in use for all models of the page. */

@@ -45,7 +45,10 @@ export class Session extends Remote<SessionMethods> {
     return tokensOf(begin, work, (finish) => (this.#finish = finish));
   }
 
-  /** Logits [ids, vocabulary] of these ids, which replace the tokens of the session. */
+  /**
+   * Logits [ids, vocabulary] of these ids, which replace the tokens of the session, and the values
+   * of its taps.
+   */
   logits(ids: ArrayLike<number>, work?: Work): Promise<Logits> {
     return this.call('logits', [Uint32Array.from(ids)], work);
   }

@@ -1,11 +1,13 @@
 /** One call from the page while it runs. */
-import type { Cancel, Engine } from '../engine.js';
+import type { Cancel, Engine, Model } from '../engine.js';
 import { aborted } from '../error.js';
 import type { FromWorker } from '../protocol.js';
 import type { Progress, Token } from '../types.js';
 
 /** Milliseconds between two messages of progress. */
 const PROGRESS_MS = 50;
+/** Milliseconds between two looks at what is compiled. */
+const COMPILE_MS = 200;
 
 type Post = (message: FromWorker) => void;
 
@@ -47,8 +49,22 @@ export class Call {
     this.#post({ type: 'token', id: this.#id, token });
   };
 
+  /** Runs work of the engine that can be cancelled, and tells meanwhile how many kernels of `model` are compiled. */
+  async cancellable<T>(engine: Engine, model: Model, work: (cancel: Cancel) => Promise<T>): Promise<T> {
+    const tell = () => {
+      const { done, total } = model.compiled();
+      if (done < total) this.report({ phase: 'compile', done, total });
+    };
+    const telling = setInterval(tell, COMPILE_MS);
+    try {
+      return await this.stoppable(engine, work);
+    } finally {
+      clearInterval(telling);
+    }
+  }
+
   /** Runs work of the engine that can be cancelled. */
-  async cancellable<T>(engine: Engine, work: (cancel: Cancel) => Promise<T>): Promise<T> {
+  async stoppable<T>(engine: Engine, work: (cancel: Cancel) => Promise<T>): Promise<T> {
     const cancel = new engine.Cancel();
     const stop = () => cancel.cancel();
     if (this.signal.aborted) stop();

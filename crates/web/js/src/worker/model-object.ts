@@ -1,16 +1,21 @@
 /** A loaded model. After its device was lost, it is loaded again with the next call. */
 import type { Cancel, EngineTrainOptions, Engine, Model } from '../engine.js';
 import { WeftError, asWeftError, isTrap, plain } from '../error.js';
-import type { EventName, Made, ModelMethods, OpenRequest, SentAdapter } from '../protocol.js';
+import type { EventName, Handle, Made, ModelMethods, OpenRequest, SentAdapter } from '../protocol.js';
 import type { ModelSource } from '../sources/model-source.js';
 import type * as t from '../types.js';
 import { AdapterObject } from './adapter-object.js';
 import { Call } from './call.js';
 import { openModel, loadWeights } from './opening.js';
 import { Served, type Serves } from './served.js';
+import { BatchObject } from './batch-object.js';
+import { type Movable, OnDevice } from './on-device.js';
 import { SessionObject } from './session-object.js';
 import { TrainerObject } from './trainer-object.js';
 import type { World } from './world.js';
+
+/** Milliseconds between two looks for a lost device. */
+const WATCH_MS = 1000;
 
 /** A model on a device. Another device has another number. */
 export interface Loaded {
@@ -25,6 +30,10 @@ export class ModelObject extends Served implements Serves<ModelMethods> {
   readonly #request: OpenRequest;
   #loaded: Loaded;
   #restoring: Promise<Loaded> | undefined;
+  /** Looks for a loss while no call runs. */
+  readonly #watch: ReturnType<typeof setInterval> | undefined;
+  /** The loaded model whose loss was seen so. */
+  #seen: Loaded | undefined;
 
   constructor(world: World, engine: Engine, request: OpenRequest, source: ModelSource, model: Model) {
     super();
@@ -33,6 +42,7 @@ export class ModelObject extends Served implements Serves<ModelMethods> {
     this.#request = request;
     this.#source = source;
     this.#loaded = { model, generation: 0 };
+    if (this.info.executor === 'gpu') this.#watch = setInterval(() => this.#look(), WATCH_MS);
   }
 
   get info(): t.ModelInfo {
@@ -64,15 +74,28 @@ export class ModelObject extends Served implements Serves<ModelMethods> {
   session(_call: Call, options: t.SessionOptions, adapters: readonly SentAdapter[]): Promise<Made<{ context: number }>> {
     return this.during(async (loaded) => {
       const session = new SessionObject(this, await loaded.model.session(options), loaded.generation);
-      try {
-        if (adapters.length > 0) await session.apply(this.adapters(adapters), loaded);
-      } catch (error) {
-        this.children.delete(session);
-        await session.release();
-        throw error;
-      }
-      return { handle: this.world.registry.add(session), facts: { context: session.context } };
+      return { handle: await this.#added(session, adapters, loaded), facts: { context: session.inner.context } };
     });
+  }
+
+  batch(_call: Call, options: t.BatchOptions, adapters: readonly SentAdapter[]): Promise<Made<t.BatchFacts>> {
+    return this.during(async (loaded) => {
+      const batch = new BatchObject(this, await loaded.model.batch(options), loaded.generation);
+      const { context, sequences } = batch.inner;
+      return { handle: await this.#added(batch, adapters, loaded), facts: { context, sequences } };
+    });
+  }
+
+  /** Gives a new object its first adapters, and a handle. */
+  async #added<T extends Movable>(object: OnDevice<T>, adapters: readonly SentAdapter[], loaded: Loaded): Promise<Handle> {
+    try {
+      if (adapters.length > 0) await object.apply(this.adapters(adapters), loaded);
+    } catch (error) {
+      this.children.delete(object);
+      await object.release();
+      throw error;
+    }
+    return this.world.registry.add(object);
   }
 
   adapter(_call: Call, files: readonly t.NamedBytes[]): Promise<Made<t.AdapterInfo>> {
@@ -91,7 +114,7 @@ export class ModelObject extends Served implements Serves<ModelMethods> {
   trainer(call: Call, options: EngineTrainOptions): Promise<Made<{ facts: t.TrainFacts; memory: t.TrainMemory }>> {
     return this.during(async ({ model, generation }) => {
       const make = (cancel: Cancel) => this.#source.during(call, () => model.trainer(options, call.report, cancel));
-      const trainer = new TrainerObject(this, await call.cancellable(this.engine, make), generation);
+      const trainer = new TrainerObject(this, await call.cancellable(this.engine, model, make), generation);
       return { handle: this.world.registry.add(trainer), facts: trainer.facts };
     });
   }
@@ -108,7 +131,21 @@ export class ModelObject extends Served implements Serves<ModelMethods> {
     return this.#loaded.model.render(messages, options);
   }
 
+  taps(): string[] {
+    return this.#loaded.model.taps();
+  }
+
+  /** A model whose device is lost is loaded again at once, and its page is told. If that fails, the next call tries again. */
+  #look(): void {
+    const loaded = this.#loaded;
+    if (this.#seen === loaded || !loaded.model.lost()) return;
+    this.#seen = loaded;
+    if (this.calls.size > 0 || [...this.children].some(({ calls }) => calls.size > 0)) return;
+    this.live().catch(() => {});
+  }
+
   async release(): Promise<void> {
+    clearInterval(this.#watch);
     await this.#restoring?.catch(() => {});
     this.#loaded.model.free();
     await this.#source.close();
@@ -154,8 +191,8 @@ export class ModelObject extends Served implements Serves<ModelMethods> {
     }
     this.#tell('devicerestored');
     for (const child of this.children) {
-      // A session that cannot be moved now says so when it is used.
-      if (child instanceof SessionObject) child.queue.run(() => child.move(this.#loaded)).catch(() => {});
+      // An object that cannot be moved now says so when it is used.
+      if (child instanceof OnDevice) child.queue.run(() => child.move(this.#loaded)).catch(() => {});
     }
     return this.#loaded;
   }

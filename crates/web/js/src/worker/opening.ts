@@ -6,7 +6,7 @@ import type { Call } from './call.js';
 
 /** Reads the headers of the files. */
 export function openModel(call: Call, engine: Engine, { device, limits }: OpenRequest, source: ModelSource): Promise<Opened> {
-  return call.cancellable(engine, (cancel) => engine.open(source.readers, device, limits, cancel));
+  return call.stoppable(engine, (cancel) => engine.open(source.readers, device, limits, cancel));
 }
 
 /** Loads the weights. `opened` is used up. */
@@ -16,7 +16,7 @@ export async function loadWeights(call: Call, engine: Engine, source: ModelSourc
   try {
     await source.whole(async () => {
       isUsed = true;
-      model = await call.cancellable(engine, (cancel) => opened.load(call.report, cancel));
+      model = await call.stoppable(engine, (cancel) => opened.load(call.report, cancel));
     });
     return model!;
   } catch (error) {

@@ -4,7 +4,7 @@ import { WeftError } from '../error.js';
 import type { TrainerMethods } from '../protocol.js';
 import type * as t from '../types.js';
 import type { Call } from './call.js';
-import type { ModelObject } from './model-object.js';
+import type { Loaded, ModelObject } from './model-object.js';
 import { Served, type Serves } from './served.js';
 
 export class TrainerObject extends Served implements Serves<TrainerMethods> {
@@ -61,10 +61,10 @@ export class TrainerObject extends Served implements Serves<TrainerMethods> {
 
   #cancellable<T>(call: Call, work: (cancel: Cancel) => Promise<T>): Promise<T> {
     call.check();
-    return this.#during(() => call.cancellable(this.#model.engine, work));
+    return this.#during(({ model }) => call.cancellable(this.#model.engine, model, work));
   }
 
-  async #during<T>(work: () => Promise<T>): Promise<T> {
+  async #during<T>(work: (loaded: Loaded) => Promise<T>): Promise<T> {
     const { generation } = await this.#model.live();
     if (generation !== this.#generation) {
       throw new WeftError('device-lost', 'the trainer was on a GPU that is gone; close it, make a new one, and restore the last checkpoint');

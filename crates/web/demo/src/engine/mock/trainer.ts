@@ -81,6 +81,7 @@ export class Trainer {
       validation,
       steps,
       unused: [],
+      notes: [],
       options: {
         method: {
           rank: options.method?.rank ?? 16,
