@@ -134,13 +134,18 @@ pub fn run(args: &Args) -> Result<()> {
     tally.end()
 }
 
+/// The folder of `train` that a browser trains if no others are asked for.
+const BROWSER_TRAINS: &str = "qwen2";
+
 /// The requested files in a browser; one of each folder unless all are asked for.
 fn run_in(browser: &Path, args: &Args) -> Result<()> {
     let mut all = goldens(args)?;
     all.retain(|golden| args.all || golden.original);
-    ensure!(!all.is_empty(), "nothing to compare: no fixture matches {:?}", args.only);
+    let mut trained = gradients::goldens(args)?;
+    trained.retain(|golden| golden.shared == golden.folder && (args.trajectories || golden.name == BROWSER_TRAINS));
+    ensure!(!(all.is_empty() && trained.is_empty()), "nothing to compare: no fixture matches {:?}", args.only);
     let mut tally = Tally::default();
-    browser::run(args, browser, &all, |name, executor, check| tally.take(name, executor, check))?;
+    browser::run(args, browser, &all, &trained, |name, executor, check| tally.take(name, executor, check))?;
     tally.end()
 }
 

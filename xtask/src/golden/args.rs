@@ -23,18 +23,19 @@ pub struct Args {
     /// operands in f16 where it has cooperative matrices. The CPU is f32 always
     #[arg(long, value_enum, default_value = "f32")]
     pub precision: Activations,
-    /// Train the models of the fixtures for ten steps on a software driver, too. Each model takes
-    /// minutes there. Other executors train all models without this flag
+    /// Train the models of the fixtures for ten steps on a software driver, too, and with --browser
+    /// all models. Each model takes minutes there. Other executors train all models without this
+    /// flag
     #[arg(long)]
     pub trajectories: bool,
     /// Instead of logits, compare every operation on the GPU with the host, from the inputs that
     /// the GPU read: prompts in several chunks, steps at several depths, and batches
     #[arg(long)]
     pub nodes: bool,
-    /// Compute the logits in a browser instead, with the package of `cargo xtask web`: of one file
-    /// of each folder, on both executors
+    /// Compute in a browser instead, with the package of `cargo xtask web`: the logits of one file
+    /// of each folder on both executors, and ten steps of training on the CPU
     #[arg(long, value_name = "PROGRAM", num_args = 0..=1, default_missing_value = "chromium", require_equals = true)]
-    #[arg(conflicts_with_all = ["nodes", "trajectories", "model"])]
+    #[arg(conflicts_with_all = ["nodes", "model"])]
     pub browser: Option<PathBuf>,
     /// With --browser, compute every file
     #[arg(long, requires = "browser")]

@@ -1,6 +1,7 @@
 //! The result of one comparison, and the rule by which it passes.
 
 /// One comparison: the worst difference, its bound, and whether the best tokens agree.
+#[derive(Clone)]
 pub struct Check {
     pub mode: String,
     pub worst: f64,

@@ -65,10 +65,10 @@ const MODES: [(&str, u32, Checkpointing); 3] = [
 /// One folder of `train`: a loss and its gradients.
 pub struct Golden {
     pub folder: PathBuf,
-    name: String,
+    pub name: String,
     /// The folder with the adapter and the batch: this one, or that of the same model in F16.
-    shared: PathBuf,
-    model: PathBuf,
+    pub shared: PathBuf,
+    pub model: PathBuf,
     /// True for a folder of this repository.
     own: bool,
 }
