@@ -22,6 +22,7 @@ const SHELLS: [(&str, &str); 3] = [("bash", "weft.bash"), ("fish", "weft.fish"),
 
 /// Build the command for release, and write target/dist/weft-VERSION-TARGET.tar.gz and its SHA-256
 ///
+/// The pages of `weft web` are built first, as `cargo xtask web` does.
 /// On Linux the binary must start with the C library of Debian 11 (glibc 2.31). A newer system
 /// links newer symbols, so the build takes `cargo zigbuild`, which links those of 2.31. Equal files
 /// give an equal archive: entries are in order and have no times and no owners.
@@ -62,7 +63,10 @@ fn build(target: &str) -> Result<PathBuf> {
     } else {
         ("build", target.to_string())
     };
+    // `weft web` serves them from the binary.
+    let pages = crate::web::built()?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.env("WEFT_PAGES", std::path::absolute(pages)?);
     cargo.args([command, "--locked", "--release", "-p", "cli", "--bin", "weft", "--target", &as_target]);
     let built = cargo.current_dir(root()).status().context("starting cargo")?;
     ensure!(

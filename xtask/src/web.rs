@@ -66,7 +66,28 @@ pub struct Args {
     pages: bool,
 }
 
+/// Builds the package and the pages. Returns the folder of the pages.
+pub fn built() -> Result<PathBuf> {
+    let browser = PathBuf::from("chromium");
+    build(&Args { out: None, serve: false, test: false, browser, small: false, module: None, pages: false })
+}
+
 pub fn run(args: &Args) -> Result<()> {
+    let (folder, site) = (root().join(FOLDER), build(args)?);
+    println!("{}", site.display());
+    if args.test {
+        let browser = crate::browser::program(&args.browser)?;
+        let program = native()?;
+        let tested = npm_with(&folder, &["test"], &[("BROWSER_PROGRAM", &browser), ("WEFT_PROGRAM", &program)])?;
+        ensure!(tested.success(), "tests of {FOLDER} failed; the lines above say which");
+    }
+    if args.serve {
+        ensure!(npm_with(&folder, &["run", "preview", "--workspace", "demo"], &[])?.success(), "the server failed");
+    }
+    Ok(())
+}
+
+fn build(args: &Args) -> Result<PathBuf> {
     let (folder, out) = (root().join(FOLDER), target("web"));
     npm::install(&folder)?;
     let package = folder.join("js/dist");
@@ -82,25 +103,25 @@ pub fn run(args: &Args) -> Result<()> {
     npm::run(&folder, &["run", "build", "--workspace", "demo"])?;
     let site = args.out.clone().unwrap_or_else(|| out.join("site"));
     copy(&folder.join("demo/dist"), &site)?;
-    println!("{}", site.display());
-    if args.test {
-        let browser = crate::browser::program(&args.browser)?;
-        let tested = npm_with(&folder, &["test"], &browser)?;
-        ensure!(tested.success(), "tests of {FOLDER} failed; the lines above say which");
-    }
-    if args.serve {
-        ensure!(
-            npm_with(&folder, &["run", "preview", "--workspace", "demo"], Path::new(""))?.success(),
-            "the server failed"
-        );
-    }
-    Ok(())
+    Ok(site)
 }
 
-/// Runs npm with its output, and names the browser to its scripts.
-fn npm_with(folder: &Path, args: &[&str], browser: &Path) -> Result<std::process::ExitStatus> {
+/// The command, with which the tests compare the page. It is built if it is not there.
+fn native() -> Result<PathBuf> {
+    let name = format!("weft{}", std::env::consts::EXE_SUFFIX);
+    let program = target("debug").join(name);
+    if !program.exists() {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let built = cargo.args(["build", "--locked", "-p", "cli", "--bin", "weft"]).current_dir(root()).status();
+        ensure!(built.context("starting cargo")?.success(), "the command does not compile");
+    }
+    Ok(std::path::absolute(program)?)
+}
+
+/// Runs npm with its output, and names programs to its scripts.
+fn npm_with(folder: &Path, args: &[&str], programs: &[(&str, &Path)]) -> Result<std::process::ExitStatus> {
     let mut npm = Command::new(if cfg!(windows) { "npm.cmd" } else { "npm" });
-    npm.args(args).current_dir(folder).env("BROWSER_PROGRAM", browser);
+    npm.args(args).current_dir(folder).envs(programs.iter().copied());
     npm.status().map_err(|error| npm::missing(error, "npm", "npm"))
 }
 
