@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, default_value_t = 16)]
     cases: usize,
     /// Validate every shader, but compare only every Nth with its oracle: a software driver takes a
-    /// second to compile one
+    /// second to compile one. With --races: of each variant one shader, and every Nth of the others
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     #[arg(conflicts_with_all = ["mutate", "record"])]
     every: u16,
@@ -119,7 +119,7 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
         return browser::run(browser, &args.kernel, &args.files);
     }
     if args.races {
-        return races::run(&args.kernel, &args.files);
+        return races::run(&args.kernel, &args.files, args.every.into());
     }
     if args.interpret {
         return races::computed::held::run(&args.kernel);

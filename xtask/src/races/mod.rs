@@ -48,17 +48,22 @@ struct Tally {
 }
 
 /// Analyses every shader with a barrier whose variant's name contains `kernel` and that has a file
-/// whose path contains one of `parts`, then drops each barrier of these files. Returns true if no
-/// shader races, and every dropped barrier does or has an excuse.
-pub fn run(kernel: &str, parts: &[String]) -> anyhow::Result<bool> {
+/// whose path contains one of `parts`, then drops each barrier of these files. Above 1, `every`
+/// leaves shaders and files out: of each variant one shader stays, of the others and of the files
+/// every Nth. Returns true if no shader races, and every dropped barrier does or has an excuse.
+pub fn run(kernel: &str, parts: &[String], every: usize) -> anyhow::Result<bool> {
     let begin = Instant::now();
     let texts = files::read(&files::all()?)?;
-    let wanted: Vec<_> = texts.iter().filter(|(path, _)| files::is_wanted(path, parts)).collect();
+    let wanted: Vec<_> = texts.iter().filter(|(path, _)| files::is_wanted(path, parts)).step_by(every).collect();
     let all = scene::subjects();
     let has = |of: &Subject, text: &str| !files::places(&of.target.shader, &of.source, text).is_empty();
     let named = all.iter().filter(|of| of.target.shader.variant.name.contains(kernel));
     let subjects: Vec<_> =
         named.filter(|of| parts.is_empty() || wanted.iter().any(|(_, text)| has(of, text))).collect();
+    let firsts: Vec<&Subject> = first_of_each(subjects.iter().copied(), |_| None).into_values().collect();
+    let stays =
+        |(n, of): &(usize, &Subject)| n.is_multiple_of(every) || firsts.iter().any(|first| std::ptr::eq(*first, *of));
+    let subjects: Vec<_> = subjects.into_iter().enumerate().filter(stays).map(|(_, of)| of).collect();
     anyhow::ensure!(
         !subjects.is_empty(),
         "no shader with a barrier has {kernel:?} in its kernel's name and {parts:?} in a file's path"
