@@ -189,8 +189,8 @@ test('wrong files and lines are a sentence with the way out, and the page goes o
   const whole = await readFile(new URL(`../${BUILD}/assets/${asset(/\.gguf$/)}`, import.meta.url));
   for (const [name, content, sentence] of [
     ['page.gguf', '<!doctype html><p>Log in</p>', 'choose a file whose name ends with .gguf.'],
-    ['cut.gguf', [...whole.subarray(0, 300_000)], 'the file is cut short: download it again, or choose another file.'],
-    ['header.gguf', [...whole.subarray(0, 200)], 'the file is damaged: download it again, or choose another file.'],
+    ['cut.gguf', [...whole.subarray(0, 300_000)], 'the file is cut short; get the file again, or choose another one.'],
+    ['header.gguf', [...whole.subarray(0, 200)], 'the file is damaged; get the file again, or choose another one.'],
     ['notes.txt', 'hello', 'notes.txt is no GGUF file: it begins with "hell"; choose a file'],
     ['empty.gguf', '', 'empty.gguf is no GGUF file: it is empty; choose a file'],
   ]) {
