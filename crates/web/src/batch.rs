@@ -20,6 +20,10 @@ impl Model {
     /// A batch of `sequences` sequences.
     pub async fn batch(&self, options: JsValue) -> Result<Batch, Failure> {
         let options = json::read::<options::Session>(&options, "options")?.options(&self.limits)?;
+        let of_sessions = [("shift", options.shift.is_some()), ("taps", !options.plan.taps.is_empty())];
+        if let Some((name, _)) = of_sessions.iter().find(|(_, given)| *given) {
+            return Err(Failure::new("bad-options", format!("{name}: a batch has none; `model.session` takes it")));
+        }
         Ok(Batch { batch: self.model.batch_async(options).await? })
     }
 }

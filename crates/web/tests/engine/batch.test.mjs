@@ -28,7 +28,7 @@ test('every sequence of a batch gets what a session of its own gets', async () =
     }
     await batch.release(1);
     const left = (await batch.step([greedy])).map(({ sequence }) => sequence);
-    const out = { left, released: (await batch.tokens(1)).length, sequences: batch.sequences, error: await failed(() => batch.feed(3, [1])) };
+    const out = { left, released: (await batch.tokens(1)).length, sequences: batch.sequences, error: await failed(() => batch.feed(3, [1])), shift: await failed(() => model.batch({ sequences: 2, shift: 4 })) };
     await model.close();
     return { alone, together, out };
   });
@@ -37,6 +37,7 @@ test('every sequence of a batch gets what a session of its own gets', async () =
   assert.ok(alone.some((ids) => ids.length > 3));
   assert.deepEqual([out.left, out.released, out.sequences], [[0, 2], 0, 3]);
   isRefusal(out.error, 'bad-options', /numbered from 0/);
+  isRefusal(out.shift, 'bad-options', /a batch has none/);
 });
 
 test('taps give inner values beside the logits, and an unknown one is refused with those that there are', async () => {
