@@ -279,8 +279,9 @@ pub(crate) fn f32_rows(values: &[f32], w: Weight) -> cpu_ref::Rows<'_> {
 
 async fn input(rows: &cpu_ref::Rows<'_>, w: Weight, dy: &[f32], dx: &mut [f32]) {
     let (n, k) = (w.rows as usize, w.cols as usize);
-    let per_chunk = part(dx.len() / k, 1, n * k);
-    // Rows of the weight that are added in one turn: a row of dy may meet a whole vocabulary.
+    // In a browser all rows of dy are one part, so that each row of the weight is dequantized once.
+    let per_chunk = part(dx.len() / k, 1, 0);
+    // Rows of the weight that are added in one turn: rows of dy may meet a whole vocabulary.
     let block = part(n, 0, per_chunk * k);
     let mut sums = vec![0.0f64; dx.len()];
     for first in (0..n).step_by(block) {
